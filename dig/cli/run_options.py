@@ -51,6 +51,10 @@ class ModelOptions:
     max_reply: Annotated[
         int | None, typer.Option(help="Tokens that one reply may have; by default 2,000.")
     ] = None
+    attempts: Annotated[
+        int | None,
+        typer.Option(help="How many replies are asked for, until one is usable; 3 by default."),
+    ] = None
     concurrency: Annotated[
         int | None, typer.Option(help="How many requests may be under way at once.")
     ] = None

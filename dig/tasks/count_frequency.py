@@ -29,7 +29,8 @@ class CountFrequency(FrequencyTask):
     goal = (
         "Count how often each value occurs in an array of integers. You hold a part of it, [start, "
         "stop] with stop not included; tools cut a part into smaller ones and read short ones. "
-        'Submit {"counts": {"0": 12, "1": 7, ...}} with the counts in the whole array.'
+        'Submit an object with the key "counts": an object from each value to its count in the '
+        "whole array."
     )
     unit = "elements"
     values = VALUES

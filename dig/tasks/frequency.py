@@ -12,7 +12,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import hypot, sqrt
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from dig.errors import SettingsError
 from dig.graph.records import Record
@@ -24,6 +26,9 @@ from .accounting import PAYLOADS, Accounting, TaskParts
 from .milestones import Milestone, part_milestones
 from .number_ranges import Range, common, merge
 from .task import Score
+
+Part = Annotated[list[int], Field(description="[start, stop]", min_length=2, max_length=2)]
+"""The parameter of tools; a grammar lets a model write nothing else."""
 
 MOST_COUNT = 10**15
 """More than any data have; the error of a larger count could become too large for a float."""
@@ -180,12 +185,12 @@ class FrequencyTask:
 
 
 def _tools(data: tuple[Any, ...], most: int, unit: str) -> Mapping[str, Tool]:
-    def size(part: list[int]) -> int:
+    def size(part: Part) -> int:
         """How many elements a part has."""
         start, stop = _bounds(part, len(data))
         return stop - start
 
-    def split(part: list[int], pieces: int) -> list[list[int]]:
+    def split(part: Part, pieces: int) -> list[list[int]]:
         """Cut a part into pieces of equal length, or as nearly equal as can be, in order."""
         start, stop = _bounds(part, len(data))
         if type(pieces) is not int or not 1 <= pieces <= stop - start:
@@ -193,7 +198,7 @@ def _tools(data: tuple[Any, ...], most: int, unit: str) -> Mapping[str, Tool]:
         cuts = [start + (stop - start) * i // pieces for i in range(pieces + 1)]
         return [list(piece) for piece in pairwise(cuts)]
 
-    def raw_data(part: list[int]) -> list[Any]:
+    def raw_data(part: Part) -> list[Any]:
         """The elements of a part that is short enough for one message."""
         start, stop = _bounds(part, len(data))
         if stop - start > most:

@@ -34,8 +34,9 @@ you know is what is in front of you now, so whatever will be needed later has to
 
 _ACTIONS = """
 You are activated when events arrive. The next message is a JSON document with your situation:
-- "you": your name. "team": the names of all agents, you included.
-- "goal": what the team is to achieve. The answer is accepted once, for the whole team.
+- "team": the names of all agents, you included. "goal": what the team is to achieve. The answer is
+  accepted once, for the whole team.
+- "you": your name.
 - "events": what lies in front of you, in order of arrival. Each has an "id", a "type", "from" (the
   agent that made it, null for the world outside, "system" for the system that watches over the
   team) and a "payload", which is JSON text. "returned" marks an answer of yours that came back.
@@ -52,10 +53,10 @@ each event in front of you one fate:
 - "delay": you leave it there. You are activated again when something else arrives.
 - "reroute": you pass it on, unchanged, to the agents in "to".
 - "discard": you drop it, because it is of no use to anybody.
-An event that you do not name is delayed. Then list the events that you generate, each with its
-recipients in "to" (names from "team", your own too), a "type" ("problem" for a piece of work,
-"raw_data" for data, "solution" for a result, "message" for anything else) and a "payload" as JSON
-text. Usually one of these five is right:
+Fates stand in "fates"; an event that you do not name is delayed. Then list the events that you
+generate, in "outputs", each with its recipients in "to" (names from "team", your own too), a "type"
+("problem" for a piece of work, "raw_data" for data, "solution" for a result, "message" for anything
+else) and a "payload". Usually one of these five is right:
 - respond: consume everything, and generate events, such as smaller problems for your colleagues
   or a result for whoever needs it. Say in the payload what the work belongs to, and who is to be
   sent the result.
@@ -88,27 +89,29 @@ class GeneralBrief:
     def __call__(self, view: View) -> Messages:
         """The instructions, then the situation of the agent."""
         notes = [{"event": event.id, "note": note} for event in view.events for note in event.notes]
+        role = self.roles.get(view.agent, "none of your own; help where it is needed").strip()
+        # What is the same for all agents and turns comes first: servers keep what they have read.
         situation = {
-            "you": view.agent,
             "team": view.team,
             "goal": self.goal,
+            **({"roles": dict(self.roles)} if self.roles else {}),
+            "you": view.agent,
+            **({"your_role": role} if self.roles else {}),
             "events": [_event(event) for event in view.events],
             "notes": notes,
-            **({"roles": dict(self.roles)} if self.roles else {}),
         }
         return [
-            {"role": "system", "content": self._system(view.agent)},
+            {"role": "system", "content": self._system()},
             {"role": "user", "content": encode_json(situation, indent=1)},
         ]
 
-    def _system(self, agent: str) -> str:
-        parts = [(_WITH_ROLES if self.roles else _ALIKE) + _ACTIONS]
-        if self.instructions:
-            parts.append(f"The task of the team:\n{self.instructions.strip()}\n")
+    def _system(self) -> str:
+        text = (_WITH_ROLES if self.roles else _ALIKE) + _ACTIONS
         if self.roles:
-            role = self.roles.get(agent, "none of your own; help where it is needed").strip()
-            parts.append(f'Your role ("roles" has those of the others, by name):\n{role}\n')
-        return "\n".join(parts)
+            text += '\n"your_role" says what your role is, and "roles" has those of all, by name.\n'
+        if self.instructions:
+            text += f"\nThe task of the team:\n{self.instructions.strip()}\n"
+        return text
 
 
 def _event(event: Pending) -> Mapping[str, Any]:

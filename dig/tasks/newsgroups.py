@@ -36,8 +36,8 @@ class Newsgroups(FrequencyTask):
     goal = (
         "Count how many posts are about each of 20 topics. A post is the text that somebody sent "
         "to a newsgroup; its topic is the group. You hold a part of them, [start, stop] with stop "
-        "not included; tools cut a part into smaller ones and read short ones. Submit "
-        '{"counts": {"sci.space": 4, "rec.autos": 2, ...}} with the counts in all of them.'
+        "not included; tools cut a part into smaller ones and read short ones. Submit an object "
+        'with the key "counts": an object from each topic to its count in all of them.'
     )
     unit = "posts"
     values = GROUPS

@@ -72,6 +72,11 @@ def calls(*tools: tuple[str, dict[str, Any] | str]) -> Answer:
     return completes({"content": None, "tool_calls": asked}, "tool_calls", (100, 10))
 
 
+def writes(*tools: tuple[str, dict[str, Any]]) -> Answer:
+    """The model calls tools in the decision's shape, as servers have it that know no other way."""
+    return says({"calls": [{"tool": name, "arguments": arguments} for name, arguments in tools]})
+
+
 def fails(status: int, why: str = "", code: str | None = None, **headers: str) -> Answer:
     """The server refuses."""
     body = json.dumps({"error": {"message": why, "type": "error", "param": None, "code": code}})

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
-from tests.llm.server import Answer, calls, says
+from tests.llm.server import Answer, calls, says, writes
 
 Event = dict[str, Any]
 
@@ -21,16 +22,27 @@ def solve(request: dict[str, Any]) -> Answer:
     here = json.loads(situation["content"])
     events = [{**event, "payload": json.loads(event["payload"])} for event in here["events"]]
     jobs = [event for event in events if event["type"] == "problem"]
-    results = [json.loads(one["content"]) for one in talk if one["role"] == "tool"]
+    results = list(results_in(talk))
     if jobs and not results:
-        return calls(*(_call(job["payload"], len(here["team"])) for job in jobs))
+        wanted = [_call(job["payload"], len(here["team"])) for job in jobs]
+        return calls(*wanted) if "tools" in request else writes(*wanted)
     outputs = [
         output
         for job, result in zip(jobs, results, strict=True)
         for output in _outputs(job["payload"], result, here)
     ]
     found = [event for event in events if event["type"] == "solution"]
-    return says(_collected(jobs, found, outputs))
+    decision = _collected(jobs, found, outputs)
+    return says(decision if "tools" in request else {"calls": [], **decision})
+
+
+def results_in(talk: list[Any]) -> Iterator[Any]:
+    """What the tools returned, however a model is told."""
+    for one in talk:
+        if one["role"] == "tool":
+            yield json.loads(one["content"])
+        elif one["role"] == "user" and one["content"].startswith('{"results"'):
+            yield from (row["result"] for row in json.loads(one["content"])["results"])
 
 
 def _is_long(job: Any) -> bool:

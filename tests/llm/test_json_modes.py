@@ -8,10 +8,11 @@ from typing import Any
 
 import anyio
 import pytest
+from pydantic import BaseModel
 
 from dig.errors import ModelError, SettingsError
 from dig.runtime.llm import Model, ModelSettings
-from dig.runtime.llm.replies import SHAPE, parse
+from dig.runtime.llm.replies import SHAPE, SHAPE_OR_CALL, parse
 from tests.llm.server import Answer, Script, fails, says, serving
 from tests.llm.solver import solve
 from tests.llm.test_model import QUESTION, Sum
@@ -91,14 +92,16 @@ async def test_the_schema_stands_in_the_instructions_and_tools_are_not_strict(mo
     tool = {"type": "function", "function": {"name": "f", "strict": True, "parameters": {}}}
     messages = [{"role": "system", "content": "Add."}, *QUESTION]
     with serving(four) as server:
-        async with Model(ModelSettings("m", server.url, json_mode=mode)) as model:
+        settings = ModelSettings("m", server.url, json_mode=mode, native_tools=True)
+        async with Model(settings) as model:
             await model.ask(messages, Sum, tools=[tool])
             await model.ask(QUESTION, Sum)
     first, second = server.requests
-    schema = SHAPE + json.dumps(Sum.model_json_schema())
-    assert first["messages"] == [{"role": "system", "content": f"Add.\n\n{schema}"}, *QUESTION]
+    schema = json.dumps(Sum.model_json_schema())
+    system = f"Add.\n\n{SHAPE_OR_CALL}{schema}"
+    assert first["messages"] == [{"role": "system", "content": system}, *QUESTION]
     assert first["tools"] == [{"type": "function", "function": {"name": "f", "parameters": {}}}]
-    assert second["messages"] == [{"role": "system", "content": schema}, *QUESTION]
+    assert second["messages"] == [{"role": "system", "content": SHAPE + schema}, *QUESTION]
     assert "tools" not in second
 
 
@@ -163,18 +166,20 @@ def test_an_unknown_mode_is_refused() -> None:
 )
 def test_the_first_object_of_a_text_is_taken(text: str) -> None:
     """Whatever stands around it; what stands in a model's thoughts does not count."""
-    assert parse(text, Sum, "text") == Sum(total=4)
-
-
-@pytest.mark.parametrize(
-    "text", ['```\n{"total": 4}\n```', ' \n```json  \n\n{"total": 4}\n\n  ```\n', '{"total": 4}\n']
-)
-def test_a_fence_is_taken_off_by_the_first_and_the_last_line(text: str) -> None:
     assert parse(text, Sum) == Sum(total=4)
 
 
-@pytest.mark.parametrize("text", ['```JSON\n{"total": 4}\n```', "```\n```", "```\n\n```", "```"])
-def test_what_is_no_fence_around_an_answer_is_left(text: str) -> None:
+class Quote(BaseModel):
+    words: str
+
+
+def test_a_reply_that_quotes_the_end_of_thoughts_is_read_from_its_beginning() -> None:
+    """A payload may hold the mark; what comes before an object is left out, and nothing in it."""
+    assert parse('{"words": "</think>{}"}', Quote) == Quote(words="</think>{}")
+
+
+@pytest.mark.parametrize("text", ["```\n```", "```\n\n```", "```"])
+def test_a_fence_around_nothing_is_no_answer(text: str) -> None:
     with pytest.raises(ValueError, match="Invalid JSON"):
         parse(text, Sum)
 
@@ -183,11 +188,10 @@ def test_what_is_no_fence_around_an_answer_is_left(text: str) -> None:
 def test_no_reply_makes_it_slow(text: str) -> None:
     """64 KB of it, with and without an end, are refused in no time."""
     for reply in (text * 16_000, text + "\n" * 64_000, text + " \n" * 32_000 + "```x"):
-        for mode in ("strict", "text"):
-            began = time.process_time()
-            with pytest.raises(ValueError, match=r"Invalid JSON|empty|object"):
-                parse(reply, Sum, mode)
-            assert time.process_time() - began < 0.5
+        began = time.process_time()
+        with pytest.raises(ValueError, match=r"Invalid JSON|empty|object"):
+            parse(reply, Sum)
+        assert time.process_time() - began < 0.5
 
 
 @pytest.mark.parametrize(
@@ -202,7 +206,7 @@ def test_no_reply_makes_it_slow(text: str) -> None:
 )
 def test_a_text_without_such_an_object_is_refused_with_the_reason(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        parse(text, Sum, "text")
+        parse(text, Sum)
 
 
 @pytest.mark.parametrize("mode", ["object", "text"])

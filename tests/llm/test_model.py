@@ -74,7 +74,7 @@ async def test_the_shape_is_sent_as_a_strict_schema() -> None:
 @pytest.mark.parametrize(
     "wrong", ["four", '{"total": 4', '{"total": "many"}', '{"sum": 4}', "", "[4]", "null"]
 )
-async def test_an_unusable_answer_is_asked_for_once_more_with_what_is_wrong(wrong: str) -> None:
+async def test_an_unusable_answer_is_asked_for_again_with_what_is_wrong(wrong: str) -> None:
     """The second request shows the model what it said and why that is of no use."""
     asked = Asked([says(wrong), RIGHT])
     assert (await asked()).parsed == Sum(total=4)
@@ -85,12 +85,16 @@ async def test_an_unusable_answer_is_asked_for_once_more_with_what_is_wrong(wron
     assert asked.usage["model_calls"] == 2 and asked.usage["input_tokens"] == 200
 
 
-async def test_an_answer_that_is_unusable_twice_is_an_error() -> None:
-    """There is one repetition, not more, and all of it is counted."""
-    asked = Asked([says('{"total": "many"}')])
-    with pytest.raises(ModelError, match="unusable twice: total: Input should be a valid integer"):
+@pytest.mark.parametrize(("settings", "times"), [({}, 3), ({"attempts": 1}, 1)])
+async def test_an_answer_that_stays_unusable_is_an_error(
+    settings: dict[str, Any], times: int
+) -> None:
+    """There are as many attempts as the settings say, not more, and all of it is counted."""
+    asked = Asked([says('{"total": "many"}')], **settings)
+    why = f"unusable {times} times?: total: Input should be a valid integer"
+    with pytest.raises(ModelError, match=why):
         await asked()
-    assert len(asked.server.requests) == 2 and asked.usage["output_tokens"] == 20
+    assert len(asked.server.requests) == times and asked.usage["output_tokens"] == 10 * times
 
 
 async def test_a_check_may_find_an_answer_unusable() -> None:
@@ -298,7 +302,7 @@ async def test_a_question_that_is_given_up_is_counted_and_kept() -> None:
 
 async def test_tool_calls_are_handed_out() -> None:
     """What the model wants to call is told, and so is the message to go on from."""
-    reply = await Asked([calls(("size", {"part": [0, 5]}))])()
+    reply = await Asked([calls(("size", {"part": [0, 5]}))], native_tools=True)()
     assert reply.parsed is None
     assert [(call.function.name, call.function.arguments) for call in reply.calls] == [
         ("size", '{"part": [0, 5]}')
@@ -315,6 +319,7 @@ async def test_tool_calls_are_handed_out() -> None:
         ({"timeout_s": 0}, "timeout_s must be more than 0"),
         ({"retries": -1}, "retries must not be negative"),
         ({"max_reply": 0}, "max_reply must be more than 0"),
+        ({"attempts": 0}, "attempts must be more than 0"),
         ({"max_usd": 1.0}, "needs both prices"),
     ],
 )

@@ -65,9 +65,13 @@ def sometimes(faults: Mapping[int, Answer]) -> Script:
     return lambda request: faults.get(next(counter)) or solve(request)
 
 
-async def test_a_team_solves_its_problem() -> None:
-    """The answer is right, nothing is left, and every token that was used is in the trace."""
-    run = Run(solve)
+@pytest.mark.parametrize("native", [True, False])
+async def test_a_team_solves_its_problem(native: bool) -> None:
+    """The answer is right, nothing is left, and every token that was used is in the trace.
+
+    Whether calls of tools stand beside the answer, or are a part of it.
+    """
+    run = Run(solve, native_tools=native)
     result = await run()
     assert (result.outcome, result.failures, result.left.unconsumed) == ("submitted", {}, ())
     score = TASK.score(result.answer)
@@ -103,6 +107,7 @@ async def test_no_fault_of_a_server_or_a_model_loses_anything(kind: str) -> None
     fault = FAULTS[kind]
     run = Run(
         _not_to_a_tool(sometimes({2: fault, 3: fault, 9: fault})),
+        native_tools=True,
         timeout_s=1 if kind == "slow" else 10,
     )
     result = await run()
@@ -186,7 +191,14 @@ async def test_what_the_end_cuts_off_is_in_the_last_record_with_what_it_has_used
     used = {agent: finish.usage[name] for name, agent in result.left.unfinished.items()}
     tokens = {"input_tokens": 100, "output_tokens": 10}
     assert used == {
-        "ada": {"model": "m", "model_calls": 2, "uncounted_calls": 1, **tokens, "tool_calls": 1},
+        "ada": {
+            "model": "m",
+            "model_calls": 2,
+            "uncounted_calls": 1,
+            **tokens,
+            "tool_calls": 1,
+            "tools": ["split"],
+        },
     }
     assert end.usage == {"model": "m", "model_calls": 1, "failed_calls": 1}
 
@@ -194,7 +206,7 @@ async def test_what_the_end_cuts_off_is_in_the_last_record_with_what_it_has_used
 async def test_a_model_that_only_calls_tools_has_to_decide_in_the_end() -> None:
     """The last request forbids tools; whoever calls one all the same fails, and loses nothing."""
     stuck = calls(("size", {"part": [0, 9]}))
-    run = Run(sometimes(dict.fromkeys(range(9), stuck)), names=["ada"])
+    run = Run(sometimes(dict.fromkeys(range(9), stuck)), names=["ada"], native_tools=True)
     result = await run()
     assert result.outcome == "submitted"
     assert "kept calling tools, 9 times in a row" in result.errors["ada"]
@@ -202,11 +214,11 @@ async def test_a_model_that_only_calls_tools_has_to_decide_in_the_end() -> None:
     assert choices == ["auto"] * 8 + ["none"]
 
 
-async def test_an_unusable_decision_costs_one_repetition_then_the_activation() -> None:
+async def test_an_unusable_decision_costs_some_repetitions_then_the_activation() -> None:
     """The events stay in front of the agent, and the error says what was wrong."""
-    run = Run(sometimes(dict.fromkeys(range(2), says({"fates": "all"}))), names=["ada"])
+    run = Run(sometimes(dict.fromkeys(range(2), says({"fates": "all"}))), names=["ada"], attempts=2)
     result = await run()
-    assert "unusable twice: fates: Input should be a valid array" in result.errors["ada"]
+    assert "unusable 2 times: fates: Input should be a valid array" in result.errors["ada"]
     failed, again = [r for r in run.sink if isinstance(r, End | Start)][1:3]
     assert isinstance(failed, End) and failed.error and failed.usage["model_calls"] == 2
     assert isinstance(again, Start) and again.inputs == ("e1",)
@@ -215,7 +227,7 @@ async def test_an_unusable_decision_costs_one_repetition_then_the_activation() -
 
 async def test_what_a_model_is_asked_for_is_json_that_strict_mode_takes() -> None:
     """Every object names its properties, requires all of them, and has no defaults."""
-    run = Run(solve)
+    run = Run(solve, native_tools=True)
     await run()
     request = run.server.requests[0]
     shapes = [request["response_format"]["json_schema"], *(t["function"] for t in request["tools"])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,9 @@ from dig.monitor.messages import Pending
 from dig.runtime import View
 from dig.runtime.llm.encoding import decode_json, encode_json
 from dig.tasks.count_frequency import CountFrequency
+from dig.tasks.frequency import FrequencyTask
 from dig.tasks.general_agent import INSTRUCTIONS, GeneralBrief
+from dig.tasks.newsgroups import Newsgroups
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.run.teams import team
 
@@ -124,26 +127,42 @@ def prompt(brief: GeneralBrief, agent: str) -> tuple[str, Any]:
 
 
 def test_an_agent_is_told_its_role_and_the_task_and_the_roles_of_all() -> None:
-    """Its own role and the task in the instructions, below ours; those of all in the situation."""
+    """The instructions are the same for all, so that a server keeps them; a role stands behind."""
     brief = GeneralBrief(instructions="Add up the notes.", roles=ROLES)
     system, situation = prompt(brief, "ada")
-    assert system.endswith("You read.\n") and "You add up." not in system
-    assert "The task of the team:\nAdd up the notes.\n" in system
+    assert system.endswith("The task of the team:\nAdd up the notes.\n")
+    assert system == prompt(brief, "bob")[0] and '"your_role" says' in system
     assert "All of you are alike" not in system and "- submit: consume everything" in system
-    assert situation["roles"] == ROLES
+    assert (situation["roles"], situation["your_role"]) == (ROLES, "You read.")
 
 
 def test_an_agent_without_a_role_in_a_team_with_roles_helps() -> None:
-    assert (
-        "none of your own; help where it is needed" in prompt(GeneralBrief(roles=ROLES), "cyd")[0]
-    )
+    _, situation = prompt(GeneralBrief(roles=ROLES), "cyd")
+    assert situation["your_role"] == "none of your own; help where it is needed"
 
 
 def test_a_task_in_words_alone_leaves_all_agents_alike() -> None:
     """The instructions are ours, word for word, and then the user's."""
     system, situation = prompt(GeneralBrief(instructions="Add up."), "ada")
     assert system == f"{INSTRUCTIONS}\nThe task of the team:\nAdd up.\n"
-    assert "roles" not in situation
+    assert not situation.keys() & {"roles", "your_role"}
+
+
+def test_what_changes_stands_last() -> None:
+    """Two agents of a team have the same text up to their names, two turns up to the events."""
+    brief, view = GeneralBrief("add up", roles=ROLES), View("ada", ("ada", "bob"), 1, 0.0, ())
+    text, other = (brief(replace(view, agent=agent))[1]["content"] for agent in ("ada", "bob"))
+    start = text[: text.index("ada", text.index('"you"'))]
+    assert '"roles"' in start and '"goal"' in start and other.startswith(start)
+    later = replace(view, events=(Pending("e1", "problem", None, 1),))
+    start = text[: text.index('"events"')]
+    assert '"your_role"' in start and brief(later)[1]["content"].startswith(start)
+
+
+@pytest.mark.parametrize("task", [CountFrequency(100, 1), Newsgroups(60, 1)])
+def test_no_goal_has_an_example_that_could_be_copied(task: FrequencyTask) -> None:
+    """A weak model submits what stands there, dots included."""
+    assert "{" not in task.goal and "..." not in task.goal and '"counts"' in task.goal
 
 
 def model_team(**options: Any) -> Any:

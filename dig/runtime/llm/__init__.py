@@ -3,7 +3,8 @@
 - `model`: `Model` asks for an answer of a given shape, counts what it costs and keeps each
   exchange. `settings`: which one, where, how patiently.
 - `replies`: how it is asked, and what comes back. `faults`: what can go wrong.
-- `model_agent`: `ModelAgent` decides by a model, with tools. `encoding`: text that nothing from
+- `model_agent`: `ModelAgent` decides by a model, with tools. `decisions`: the shape of a decision,
+  worked examples, and complaints. `encoding`: text that nothing from
   outside can speak out of.
 """
 

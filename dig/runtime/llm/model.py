@@ -24,7 +24,17 @@ from dig._util.text import counted, name
 from dig.errors import ModelError, StopRunError
 
 from .faults import ModelFault, as_fault
-from .replies import Completion, M, Reply, complaints, parse, request_parts
+from .replies import (
+    Completion,
+    M,
+    ModelMessage,
+    Narrow,
+    Reply,
+    complaints,
+    parse,
+    request_parts,
+    written_calls,
+)
 from .settings import BOUNDS, JsonMode, ModelSettings
 
 Messages = Sequence[Mapping[str, Any]]
@@ -32,9 +42,6 @@ Messages = Sequence[Mapping[str, Any]]
 
 Check = Callable[[Any], None]
 """Raises a `ValueError` for an answer that has the right shape and still makes no sense."""
-
-ATTEMPTS = 2
-"""The number of requests in all for one answer, while the answers are unusable."""
 
 COMPLAINT = (
     "Your reply could not be used: {why}. "
@@ -121,6 +128,7 @@ class ModelQuestion:
         messages: The conversation so far.
         tools: The tools that the model may call instead.
         may_call: Whether the model may call tools.
+        narrow: Restricts the schema of the answer to what this question allows.
         mode: The way the shape was asked for in the latest request.
     """
 
@@ -128,6 +136,7 @@ class ModelQuestion:
     messages: list[Any]
     tools: Sequence[Any]
     may_call: bool
+    narrow: Narrow | None
     mode: JsonMode = "strict"
 
     def exchange(self, who: str, request: Mapping[str, Any]) -> Exchange:
@@ -280,12 +289,13 @@ class Model(AbstractAsyncContextManager["Model"]):
         check: Check | None = None,
         tools: Sequence[Any] = (),
         may_call: bool = True,
+        narrow: Narrow | None = None,
         usage: Usage | None = None,
         who: str = "",
     ) -> Reply[M]:
         """Ask for an answer of a given shape.
 
-        An answer of another shape is asked for once more, with what is wrong with it.
+        An answer of another shape is asked for again, with what is wrong with it.
 
         Args:
             messages: The conversation so far.
@@ -293,9 +303,11 @@ class Model(AbstractAsyncContextManager["Model"]):
                 place in it; those with a default may be missing in a reply.
             check: Says what else is wrong with an answer.
             tools: The tools that the model may call instead of answering, as a `Toolbox` describes
-                them.
-            may_call: Whether the model may call tools; else it only has to know which it has called
-                before.
+                them; sent only where the server keeps them apart from the schema. Elsewhere the
+                schema needs a place for calls. A call that comes as text counts anywhere.
+            may_call: Whether the model may call tools, or only has to know them.
+            narrow: Restricts the JSON schema to what this request allows, for servers with a
+                grammar. OpenAI's own takes seconds for a new schema, so it always gets the same.
             usage: The use is added here at once, so it is known even if nothing comes of it.
             who: The name of the agent that asks, for `keep`.
 
@@ -304,19 +316,18 @@ class Model(AbstractAsyncContextManager["Model"]):
             StopRunError: None will ever come: a wrong key, an unknown model, the budget used up.
         """
         usage = {} if usage is None else usage
-        question = ModelQuestion(schema, list(messages), tools, may_call)
-        reason = ""
-        for _ in range(ATTEMPTS):
-            completion = await self._send(question, usage, who)
-            try:
-                message = completion.first_message()
-            except ModelError as error:
-                raise self._error(str(error)) from None
-            if message.tool_calls:
+        question = ModelQuestion(schema, list(messages), tools, may_call, narrow)
+        names, reason = [tool["function"]["name"] for tool in tools], ""
+        for _ in range(self.settings.attempts):
+            message = await self._message(question, usage, who)
+            calls = message.tool_calls or written_calls(message.content, names)
+            if calls:
                 self._has_served = True
-                return Reply(None, tuple(message.tool_calls), message.echo(), dict(usage))
+                # Results of calls follow only a message in which the calls are made.
+                message.tool_calls = calls if self.settings.keeps_tools_apart else None
+                return Reply(None, tuple(calls), message.echo(), dict(usage))
             try:
-                answer = parse(message.content, schema, question.mode)
+                answer = parse(message.content, schema)
                 if check is not None:
                     check(answer)
             except ValueError as error:
@@ -326,11 +337,22 @@ class Model(AbstractAsyncContextManager["Model"]):
             else:
                 self._has_served = True
                 return Reply(answer, (), message.echo(), dict(usage))
-        raise self._error(f"the model's reply was unusable twice: {reason}")
+        times = counted(self.settings.attempts, "time")
+        raise self._error(f"the model's reply was unusable {times}: {reason}")
+
+    async def _message(self, question: ModelQuestion, usage: Usage, who: str) -> ModelMessage:
+        """The message of the model, if there is a whole one."""
+        completion = await self._send(question, usage, who)
+        try:
+            return completion.first_message()
+        except ModelError as error:
+            raise self._error(str(error)) from None
 
     def _request(self, question: ModelQuestion) -> dict[str, Any]:
-        tools = question.tools
-        request = request_parts(question.mode, question.schema, question.messages, tools)
+        is_apart = self.settings.keeps_tools_apart
+        tools = question.tools if is_apart else ()
+        narrow = None if is_apart else question.narrow
+        request = request_parts(question.mode, question.schema, question.messages, tools, narrow)
         request |= {"model": self.settings.model}
         if tools:
             request["tool_choice"] = "auto" if question.may_call else "none"
@@ -457,9 +479,7 @@ class Model(AbstractAsyncContextManager["Model"]):
                 max_retries=0,  # the client would wait for minutes, unseen
             )
         with anyio.fail_after(self.settings.timeout_s):  # the client's limits each single read
-            chat = self._client.chat.completions.with_raw_response
-            send = chat.parse if exchange.json_mode == "strict" else chat.create
-            raw = await send(**request)
+            raw = await self._client.chat.completions.with_raw_response.create(**request)
         # The body is read here: the client's own reading drops the usage of a wrong answer.
         exchange.status, exchange.reply = raw.status_code, raw.text
         self._silences = 0

@@ -1,9 +1,5 @@
 """`ModelAgent`: an agent with a language model for its decisions.
 
-`WireDecision` is the shape of a decision that a model is asked for. `Decision` itself cannot be
-asked for in OpenAI's strict mode, where every value has a type and every field is required: a
-payload may be anything. Here it is a string with JSON text in it.
-
 `Toolbox` tells a model of an agent's tools, and calls them. A tool is a plain function: its name,
 its docstring's first paragraph and the types of its parameters are all that a model needs to know.
 """
@@ -11,7 +7,8 @@ its docstring's first paragraph and the types of its parameters are all that a m
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_type_hints
@@ -21,14 +18,13 @@ from pydantic import BaseModel, Field, ValidationError, create_model
 
 from dig._util.json_values import plain
 from dig._util.text import one_line
-from dig.errors import DecisionError, ModelError, SettingsError
-from dig.graph.records import FateName
-from dig.monitor.sanitize import check_decision
-from dig.runtime.agents import Decision, EventFate, NewEvent, Tool, View
+from dig.errors import ModelError, SettingsError
+from dig.runtime.agents import Decision, Tool, View
 
+from .decisions import TYPES, WireDecision, WireTurn, check_fits, instruction, narrow
 from .encoding import AS_JSON_TEXT, JsonText, decode_json, encode_json
 from .model import Messages, Model
-from .replies import ToolCall, complaints
+from .replies import ToolCall, complaints, with_instruction
 
 Brief = Callable[[View], Messages]
 """Tells a model what lies in front of an agent."""
@@ -49,11 +45,13 @@ class ModelAgent:
         model: The model; one for the whole team.
         brief: The instructions of the agent.
         most_rounds: The number of times that the agent may call tools; then it has to decide.
+        types: The types that a grammar allows for new events.
     """
 
     model: Model
     brief: Brief
     most_rounds: int = 8
+    types: Sequence[str] = TYPES
 
     @property
     def longest_s(self) -> float:
@@ -73,85 +71,44 @@ class ModelAgent:
             ModelError: No usable decision came; the events stay where they are.
             StopRunError: None will ever come, for any agent of the team.
         """
-        tools, talk = Toolbox(view.tools), list(self.brief(view))
+        tools, is_native = Toolbox(view.tools), self.model.settings.keeps_tools_apart
+        replying = instruction(tools.described, is_native=is_native)
+        talk = with_instruction(self.brief(view), replying)
         for remaining in reversed(range(self.most_rounds + 1)):
+            may_call = remaining > 0  # in the last round the model has to decide
+            callable_tools = tools.described if may_call else ()
             reply = await self.model.ask(
                 talk,
-                WireDecision,
-                check=partial(check_fits, view),
+                WireDecision if is_native else WireTurn,
+                check=partial(check_fits, view, may_call=may_call),
                 tools=tools.described,
-                # In the last round the model has to decide.
-                may_call=remaining > 0,
+                may_call=may_call,
+                narrow=partial(narrow, view=view, tools=callable_tools, types=self.types),
                 usage=view.usage,
                 who=view.agent,
             )
+            calls = reply.calls
             if reply.parsed is not None:
-                return reply.parsed.decision()
-            view.usage["tool_calls"] = view.usage.get("tool_calls", 0) + len(reply.calls)
-            results: list[Any] = [
-                {"role": "tool", "tool_call_id": call.id, "content": await tools.call(call)}
-                for call in reply.calls
-            ]
-            talk += [reply.message, *results]
+                calls = reply.parsed.tool_calls()
+                if not calls:
+                    return reply.parsed.decision()
+            results = [await tools.call(call) for call in calls]
+            talk += [reply.message, *_results(reply.message, calls, results)]
+            view.usage["tool_calls"] = view.usage.get("tool_calls", 0) + len(calls)
+            if tools.returned:
+                view.usage["tools"] = [*tools.returned]
         raise ModelError(f"the model kept calling tools, {self.most_rounds + 1} times in a row")
 
 
-# --- the shape of a decision ---
-
-
-class WireFate(BaseModel):
-    """What you do with one event."""
-
-    event: str = Field(description="The event's id.")
-    fate: FateName
-    to: list[str] = Field(default=[], description="For a reroute: the agents it goes to.")
-
-
-class WireEvent(BaseModel):
-    """An event that you generate."""
-
-    type: str = Field(default="message", description="problem, raw_data, solution or message.")
-    to: list[str] = Field(default=[], description="The agents it goes to.")
-    payload: JsonText = Field(description="What it carries, as JSON text.")
-    final: bool = Field(default=False, description="Whether it submits the team's answer.")
-
-
-class WireDecision(BaseModel):
-    """What you do now."""
-
-    fates: list[WireFate] = Field(default=[], description="One for each event in front of you.")
-    outputs: list[WireEvent] = Field(default=[], description="The events that you generate.")
-
-    def decision(self) -> Decision:
-        """The decision.
-
-        Raises:
-            ValueError: A payload is no JSON.
-        """
-        outputs = []
-        for i, output in enumerate(self.outputs):
-            try:
-                payload = decode_json(output.payload)
-            except ValueError as error:
-                raise ValueError(f"outputs.{i}.payload: {error}") from None
-            outputs.append(NewEvent(**output.model_dump() | {"payload": payload}))
-        fates = [EventFate(**fate.model_dump()) for fate in self.fates]
-        return Decision(fates=fates, outputs=outputs)
-
-
-def check_fits(view: View, wire: WireDecision) -> None:
-    """Check a decision against the view of the agent.
-
-    Recipients are not looked at: an event without recipients is a mistake that agents make, and
-    that the monitor finds.
-
-    Raises:
-        ValueError: The decision does not fit; the message says what is wrong.
-    """
-    try:
-        check_decision([event.id for event in view.events], *wire.decision().parts())
-    except DecisionError as error:
-        raise ValueError(str(error)) from None
+def _results(
+    message: Mapping[str, Any], calls: Sequence[ToolCall], results: Sequence[str]
+) -> list[dict[str, Any]]:
+    """The messages with the results of some calls, after the model's message."""
+    pairs = [*zip(calls, results, strict=True)]
+    if "tool_calls" in message:
+        return [{"role": "tool", "tool_call_id": c.id, "content": text} for c, text in pairs]
+    rows = [{"tool": call.function.name, "result": json.loads(text)} for call, text in pairs]
+    return [{"role": "user", "content": encode_json({"results": rows})}]
 
 
 # --- tools ---
@@ -162,6 +119,7 @@ class Toolbox:
 
     Attributes:
         described: The description of the tools for a model.
+        returned: The names of the tools that returned a value so far.
     """
 
     def __init__(self, tools: Mapping[str, Tool]) -> None:
@@ -171,6 +129,7 @@ class Toolbox:
             SettingsError: One takes any number of arguments, which no schema can say.
         """
         self._tools = tools
+        self.returned: dict[str, None] = {}
         self._shapes = {name: _shape(name, tool) for name, tool in tools.items()}
         self.described = [
             openai.pydantic_function_tool(
@@ -198,16 +157,18 @@ class Toolbox:
                     for key, value in arguments
                 }
             )
-            return encode_json(plain(await result if inspect.isawaitable(result) else result))
+            text = encode_json(plain(await result if inspect.isawaitable(result) else result))
         except ValidationError as error:
             return encode_json({"error": f"the arguments are wrong: {complaints(error)}"})
         except Exception as error:  # whatever it raises; the agent may do without it
             return encode_json({"error": one_line(error) or type(error).__name__})
+        self.returned[name] = None
+        return text
 
 
 def _shape(name: str, tool: Tool) -> type[BaseModel]:
     """The parameters of a tool as a pydantic model; a parameter of any type is JSON text."""
-    hints = get_type_hints(tool) if inspect.isroutine(tool) else {}
+    hints = get_type_hints(tool, include_extras=True) if inspect.isroutine(tool) else {}
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(tool).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):

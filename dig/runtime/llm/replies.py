@@ -7,14 +7,12 @@ what they leave out, so only what is used here is asked for. Everything in a rep
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Generic, TypeVar
 
+import openai
 from pydantic import BaseModel, Field, ValidationError
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core.core_schema import WithDefaultSchema
 
 from dig._util.text import one_line
 from dig.errors import ModelError
@@ -23,14 +21,13 @@ from .settings import JsonMode
 
 M = TypeVar("M", bound=BaseModel)
 
-_FENCE = "```"
-MOST_COMPLAINTS = 5
+MOST_COMPLAINTS, MOST_IN_COMPLAINT = 20, 2_000
+_LEFT_OUT = ("default", "title")
 _THOUGHT = "</think>"
 """Ends the thoughts that some models put before a reply."""
 
-SHAPE = """\
-Unless you call a tool, reply with one JSON object that fits this JSON schema, and nothing else:
-"""
+SHAPE = "Reply with one JSON object that fits this JSON schema, and nothing else:\n"
+SHAPE_OR_CALL = f"Unless you call a tool, r{SHAPE[1:]}"
 
 
 class Function(BaseModel):
@@ -43,7 +40,7 @@ class Function(BaseModel):
 class ToolCall(BaseModel):
     """A tool call."""
 
-    id: str
+    id: str = ""
     function: Function
 
 
@@ -56,8 +53,9 @@ class ModelMessage(BaseModel):
 
     def echo(self) -> dict[str, Any]:
         """The message to send back, when the conversation goes on."""
-        message: dict[str, Any] = {"role": "assistant", "content": self.content}
+        message: dict[str, Any] = {"role": "assistant", "content": self.content or ""}
         if self.tool_calls:
+            message["content"] = self.content
             calls = [{"type": "function", **call.model_dump()} for call in self.tool_calls]
             message["tool_calls"] = calls
         return message
@@ -121,53 +119,65 @@ class Reply(Generic[M]):
     usage: Mapping[str, Any] = field(default_factory=dict)
 
 
-def parse(content: str | None, schema: type[M], mode: JsonMode = "strict") -> M:
-    """Parse a model's text as a given shape, without a fence of Markdown around the text.
+def parse(content: str | None, schema: type[M]) -> M:
+    """Parse the first JSON object in a model's text, after the model's thoughts.
 
     Args:
         content: The text.
-        schema: The shape that was asked for.
-        mode: The way the shape was asked for; without a strict schema the first JSON object in the
-            text is taken, and must have a field of the schema.
+        schema: The shape that was asked for. The object must have one of its fields.
 
     Raises:
         ValueError: The text does not fit; the message says where and why, for the model to read.
     """
     if not content or not content.strip():
         raise ValueError("the reply is empty")
-    text = _strip_fence(content)
+    text = _without_thoughts(content)
+    for value, start, end in _objects(text):
+        if value and not value.keys() & schema.model_fields.keys():
+            raise ValueError(f"the object has none of the fields {', '.join(schema.model_fields)}")
+        text = text[start:end]
+        break
     try:
-        return schema.model_validate_json(text if mode == "strict" else _first_object(text, schema))
+        return schema.model_validate_json(text)
     except ValidationError as error:
         raise ValueError(complaints(error)) from None
 
 
-def _strip_fence(text: str) -> str:
-    """Remove a fence of Markdown around a text, if there is a fence."""
-    # Without a pattern: a model that writes blanks without end must not make it slow.
-    first, _, body = text.strip().partition("\n")
-    lines, _, last = body.rpartition("\n")
-    is_fenced = first.rstrip() in (_FENCE, f"{_FENCE}json") and last.lstrip() == _FENCE
-    return lines if is_fenced else text
+def written_calls(content: str | None, names: Collection[str]) -> list[ToolCall]:
+    """The tool calls that a model wrote down as text, alone, in tags or in a fence.
 
+    The first object of the text decides: a call in a payload of a decision is no call.
 
-def _first_object(text: str, schema: type[BaseModel]) -> str:
-    """The first JSON object in a text, after a model's thoughts; the whole text without an object.
-
-    Raises:
-        ValueError: The object has none of the fields of a schema.
+    Args:
+        content: The text.
+        names: The names of the tools.
     """
-    text = text.rpartition(_THOUGHT)[2]
-    start = text.find("{")
-    try:
-        value, end = json.JSONDecoder().raw_decode(text, start)
-    except (ValueError, RecursionError):
-        return text
-    if start < 0 or not isinstance(value, dict):
-        return text
-    if value and not value.keys() & schema.model_fields.keys():
-        raise ValueError(f"the object has none of the fields {', '.join(schema.model_fields)}")
-    return text[start:end]
+    calls: list[ToolCall] = []
+    for value, _, _ in _objects(_without_thoughts(content or "")):
+        arguments = value.get("arguments", value.get("parameters"))
+        name = value.get("name", value.get("tool"))
+        if not isinstance(name, str) or name not in names or arguments is None:
+            break
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        function = Function(name=name, arguments=text)
+        calls.append(ToolCall(id=f"written-{len(calls)}", function=function))
+    return calls
+
+
+def _without_thoughts(text: str) -> str:
+    # A reply that is an object from its first character on may quote the mark in a payload.
+    return text if text.lstrip().startswith("{") else text.rpartition(_THOUGHT)[2]
+
+
+def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
+    """The JSON objects of a text with their bounds, up to the first brace that begins none."""
+    decoder, end = json.JSONDecoder(), 0
+    while (start := text.find("{", end)) >= 0:
+        try:
+            value, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            return
+        yield value, start, end
 
 
 def complaints(error: ValidationError) -> str:
@@ -176,41 +186,41 @@ def complaints(error: ValidationError) -> str:
         f"{'.'.join(map(str, mistake['loc'])) or 'the whole'}: {mistake['msg']}"
         for mistake in error.errors(include_url=False, include_context=False, include_input=False)
     ]
-    return one_line("; ".join(mistakes[:MOST_COMPLAINTS]))
+    return one_line("; ".join(mistakes[:MOST_COMPLAINTS]), MOST_IN_COMPLAINT)
 
 
-class _WithoutDefaults(GenerateJsonSchema):
-    """Schemas without defaults."""
+def bare_schema(schema: Any) -> Any:
+    """A copy of a JSON schema without defaults, which strict mode refuses, and without titles."""
+    if isinstance(schema, list):
+        return [bare_schema(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    copy = {key: bare_schema(part) for key, part in schema.items() if key not in _LEFT_OUT}
+    # Here the keys are names of a user's, which may be those words.
+    named = {key: schema[key] for key in ("properties", "$defs") if key in schema}
+    return copy | {k: {n: bare_schema(v) for n, v in parts.items()} for k, parts in named.items()}
 
-    def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
-        return self.generate_inner(schema["schema"])
 
+def strict_schema(schema: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of a shape for OpenAI's strict mode: it requires every field.
 
-@cache
-def strictly(schema: type[M]) -> type[M]:
-    """Adapt a shape to OpenAI's strict mode: the JSON schema names no defaults.
-
-    Strict mode requires every field and refuses the word `default`; the client's own helpers leave
-    it in. A field with a default may still be missing when a reply is read with `schema` itself:
-    not every server is strict.
+    A field with a default may still be missing in a reply: not every server is strict.
     """
+    function: Any = openai.pydantic_function_tool(schema, name=schema.__name__)["function"]
+    strict: dict[str, Any] = bare_schema(function["parameters"])
+    return strict
 
-    class Strict(schema):  # type: ignore[valid-type, misc]
-        __doc__ = schema.__doc__
 
-        @classmethod
-        def model_json_schema(cls, *args: Any, **more: Any) -> dict[str, Any]:
-            json_schema: dict[str, Any] = super().model_json_schema(
-                *args, **more | {"schema_generator": _WithoutDefaults}
-            )
-            return json_schema
-
-    Strict.__name__ = schema.__name__
-    return Strict
+Narrow = Callable[[dict[str, Any]], None]
+"""Restricts a JSON schema, in place, to what one request allows."""
 
 
 def request_parts(
-    mode: JsonMode, schema: type[BaseModel], messages: Sequence[Any], tools: Sequence[Any]
+    mode: JsonMode,
+    schema: type[BaseModel],
+    messages: Sequence[Any],
+    tools: Sequence[Any],
+    narrow: Narrow | None = None,
 ) -> dict[str, Any]:
     """The parts of a request that depend on the JSON mode.
 
@@ -220,20 +230,30 @@ def request_parts(
         schema: The shape.
         messages: The conversation so far.
         tools: The tools that the model may call, as a `Toolbox` describes them.
+        narrow: Restricts the schema of the mode `strict`. Instructions have it as it is, so that
+            they stay the same from request to request, and servers need not read them again.
     """
     if mode == "strict":
-        return {"messages": list(messages), "tools": tools, "response_format": strictly(schema)}
-    instruction = SHAPE + json.dumps(schema.model_json_schema())
-    first = [*messages[:1]]
-    if first and first[0]["role"] == "system":
-        system, turns = f"{first[0]['content']}\n\n{instruction}", messages[1:]
-    else:
-        system, turns = instruction, messages
+        strict = strict_schema(schema)
+        if narrow is not None:
+            narrow(strict)
+        wanted = {"name": schema.__name__, "strict": True, "schema": strict}
+        response_format = {"type": "json_schema", "json_schema": wanted}
+        return {"messages": list(messages), "tools": tools, "response_format": response_format}
+    instruction = (SHAPE_OR_CALL if tools else SHAPE) + json.dumps(schema.model_json_schema())
     request: dict[str, Any] = {
-        "messages": [{"role": "system", "content": system}, *turns],
+        "messages": with_instruction(messages, instruction),
         "tools": [
             {**tool, "function": {k: v for k, v in tool["function"].items() if k != "strict"}}
             for tool in tools
         ],
     }
     return request | ({"response_format": {"type": "json_object"}} if mode == "object" else {})
+
+
+def with_instruction(messages: Sequence[Any], text: str) -> list[Any]:
+    """Add a text to the end of the system message, or such a message."""
+    if messages and messages[0]["role"] == "system":
+        system = {"role": "system", "content": f"{messages[0]['content']}\n\n{text}"}
+        return [system, *messages[1:]]
+    return [{"role": "system", "content": text}, *messages]

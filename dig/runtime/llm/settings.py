@@ -17,7 +17,7 @@ BOUNDS = ("max_completion_tokens", "max_tokens")
 """The names under which servers take the bound on a reply, the newer one first."""
 
 JsonMode = Literal["strict", "object", "text"]
-"""The way the shape of an answer is asked for; see `dig.runtime.llm.replies.shaped`."""
+"""The way the shape of an answer is asked for; see `dig.runtime.llm.replies.request_parts`."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class ModelSettings:
             ``None``: as long as its requests may take, one after the other.
         retries: The number of times that a request is sent again when the server is busy or has
             failed.
+        attempts: The number of replies that are asked for, in all, until one is usable.
         longest_wait_s: The longest `Retry-After` that is waited for, in seconds.
         concurrency: The number of requests of one team that may be under way at once.
         temperature: Sent along, if given.
@@ -41,6 +42,9 @@ class ModelSettings:
         max_usd: US dollars after which the run is stopped; needs the two prices.
         price_in: US dollars for a million tokens sent.
         price_out: US dollars for a million tokens received.
+        native_tools: Whether the server keeps `tools` apart from the schema of an answer. Elsewhere
+            the grammar of the schema keeps a model from calling tools, so the calls become part of
+            the answer. ``None``: only OpenAI's own server is known to.
         json_mode: The way the shape of an answer is asked for: `strict`, `object` or `text`;
             `auto`: `strict`, and the next one for the rest of the run when the server refuses it.
     """
@@ -51,6 +55,7 @@ class ModelSettings:
     timeout_s: float = 30.0
     activation_timeout_s: float | None = None
     retries: int = 2
+    attempts: int = 3
     longest_wait_s: float = 20.0
     concurrency: int = 4
     temperature: float | None = None
@@ -59,6 +64,7 @@ class ModelSettings:
     max_usd: float | None = None
     price_in: float | None = None
     price_out: float | None = None
+    native_tools: bool | None = None
     json_mode: JsonMode | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
@@ -75,7 +81,7 @@ class ModelSettings:
         if url.scheme not in ("http", "https") or not url.hostname:
             shown = self.base_url.rpartition("@")[2]
             raise SettingsError(f"{shown!r} is no address of a server; try {OPENAI}")
-        for name in ("timeout_s", "concurrency", "max_reply", "max_tokens", "max_usd"):
+        for name in ("timeout_s", "attempts", "concurrency", "max_reply", "max_tokens", "max_usd"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise SettingsError(f"{name} must be more than 0, not {value:g}")
@@ -106,6 +112,13 @@ class ModelSettings:
                 f"{subject} may take {limit_s:g} s, which is less than one request may take, "
                 f"{self.timeout_s:g} s (--request-timeout)"
             )
+
+    @property
+    def keeps_tools_apart(self) -> bool:
+        """Whether a request may have both `tools` and a schema."""
+        if self.native_tools is not None:
+            return self.native_tools
+        return urlsplit(self.base_url).hostname == urlsplit(OPENAI).hostname
 
     @property
     def where(self) -> str:
