@@ -21,7 +21,7 @@ from dig.adapters.nats.session import Terms
 from dig.adapters.nats.streams import Storage
 from dig.adapters.nats.takeover import Service
 from dig.detectors import standard, standard_healers
-from dig.runtime import Decision, NewEvent, Setup, View
+from dig.runtime import Decision, EventFate, NewEvent, Setup, View
 
 from .account import read_stream
 
@@ -50,9 +50,12 @@ async def editor(view: View) -> Decision:
 
 
 async def writer(view: View) -> Decision:
-    """Write each text."""
-    outputs = [NewEvent(payload={"text": e.payload}, to=["editor"]) for e in view.events]
-    return Decision.respond(view, *outputs)
+    """Write a text at a time: an answer settles all problems that its activations have seen."""
+    first = view.events[0]
+    outputs = [NewEvent(payload={"text": first.payload}, to=["editor"])]
+    if first.sender == "system":
+        outputs = []
+    return Decision(fates=[EventFate(event=first.id, fate="consume")], outputs=outputs)
 
 
 TEAM = {"editor": editor, "writer": writer}

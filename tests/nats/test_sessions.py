@@ -602,7 +602,7 @@ async def test_a_long_buffer_is_cut_and_the_rest_comes_with_the_next_activation(
 
         async def are_delivered() -> bool:
             made = [r for r in await rows(client) if r["kind"] == "deliver"]
-            return sum(row["to"] == "writer" for row in made) == 8
+            return len([row for row in made if row["to"] == "writer"]) == 8
 
         await until(are_delivered)
         held.set()

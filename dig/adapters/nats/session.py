@@ -472,8 +472,7 @@ class HeldSession:
 
     def _take(self, record: Record) -> None:
         line = self._lines.line(record, keeps_payload=True)
-        self._pending.append(
-            line
-        )  # the notes were told already: they are a sink from the beginning
+        self._pending.append(line)
+        # The notes have the record already: they are a sink from the first record on.
         if isinstance(record, records.Start):
             self._starts[record.activation] = record.t, checksum(line)[:16]
