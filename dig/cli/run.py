@@ -98,7 +98,7 @@ def run(
     alerts = Alerts.load(alert or (), config, is_named=chosen.config is not None)
     rate, keeping = clock.rate, storage.keeping()
     if resume is not None:
-        check_options(resume, chosen, clock, fault=fault, twin=twin, otlp=otlp)
+        check_options(resume, chosen, clock, fault, twin, otlp, service_per_agent)
         with viewing(view) as show:
             execution = resume_run(
                 resume, task, chosen, models, keeping=keeping, alerts=alerts, on_directory=show,

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +19,6 @@ if TYPE_CHECKING:
     from dig.tasks.run.methods import Arrangement
     from dig.tasks.run.run_fork import Crew
     from dig.traces.journal.journal import Keeping
-
-_ALLOWED = ("team", "detector", "config")
-"""The options of a new run that one which goes on takes, too: its files name code, and no code is
-imported because a file names it."""
 
 
 def resume(
@@ -70,29 +65,24 @@ def resume(
         )  # fmt: skip
 
 
-def check_options(path: Path, chosen: RunOptions, clock: ClockOptions, **others: object) -> None:
+def check_options(path: Path, chosen: RunOptions, clock: ClockOptions, *others: object) -> None:
     """Refuse options of a new run.
 
     Args:
         path: The run that goes on.
-        chosen: The options of the run.
+        chosen: The options of the run. Its files name code, and no code is imported because a file
+            names it: so the user names team and detectors.
         clock: The options of its clock.
-        **others: Further options, by name.
+        *others: Further options.
 
     Raises:
         SettingsError: One of them is given.
     """
-    given = [name for name, value in others.items() if value]
-    for group in (chosen, clock):
-        given += [
-            option.name
-            for option in fields(group)
-            if getattr(group, option.name) != option.default and option.name not in _ALLOWED
-        ]
-    if given:
-        option = {"given": "set"}.get(given[0], given[0]).replace("_", "-")
+    named = RunOptions(team=chosen.team, detector=chosen.detector, config=chosen.config)
+    if chosen != named or clock != ClockOptions() or any(others):
         raise SettingsError(
-            f"--{option} is for a new run, and {path} goes on as it was made: leave it out"
+            f"{path} goes on as it was made: of the options of a new run leave all out but --team, "
+            "--detector, --config, those of the model, and where and how it is told and kept"
         )
 
 
@@ -122,20 +112,25 @@ def _crew(
 ) -> "Crew":
     """The team that goes on; simulated agents, if no other is named."""
     from dig.tasks.run.run_fork import model_crew, named_crew, simulated_crew, task_crew
-    from dig.tasks.run.team_run import MODEL
+    from dig.tasks.run.team_run import SIMULATED
 
     if values := models.model_values():
         from dig.runtime.llm import ModelSettings
 
         return model_crew(side, ModelSettings(values.pop("model"), **values), task, detectors)
-    if str(side.get("agents_are")).startswith(f"{MODEL} ") and team is None:
-        raise SettingsError(
-            "a language model decided in this run, and no model is asked because a file names it: "
-            "name the same with --model and --base-url"
-        )
     if task is not None:
         return task_crew(side, task, team, detectors)
-    return named_crew(team) if team else simulated_crew(side, detectors)
+    if team is not None:
+        return named_crew(team)
+    if (agents_are := side.get("agents_are")) == SIMULATED:
+        return simulated_crew(side, detectors)
+    if agents_are is None:
+        raise SettingsError("no `digmon run` made this run, so no team of it can go on here")
+    raise SettingsError(
+        f"the run's team was {agents_are!r:.60}; no code is imported and no model asked because a "
+        "file names it, so name task and team (digmon run TASK --team module:team --resume RUN), "
+        "or the same model (--model, --base-url)"
+    )
 
 
 def _live_view(side: Mapping[str, Any]) -> "LiveView":

@@ -16,30 +16,21 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from dig import errors
 from dig._util.json_text import parse_row
 from dig.detectors.watch import Timing
-from dig.errors import (
-    CutOffError,
-    DamageError,
-    DivergenceError,
-    RecordError,
-    ReplayError,
-    RequestError,
-    TraceError,
-    UnresumableError,
-)
-from dig.graph.chain import Chain, SealedLines
+from dig.graph.chain import Chain
 from dig.graph.codec import decode
 from dig.graph.records import EDITION, Deliver, Emit, IncidentRow, Record
 from dig.monitor.messages import Answered, Effect, Proposed
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
 
-from .checkpoint import Checkpoint, Clock, ExternalInput, PendingStart, RunningActivation
+from .checkpoint import Checkpoint, ExternalInput, PendingStart, RunningActivation
 from .driver.drive import ReplayDriver, Request
 from .driver.recorded_requests import Recorded, RecordedRequests
 from .driver.rewind_state import RewindState
-from .host import Host, Setup
+from .host import Setup
 
 Lines = Iterable[bytes] | Iterable[Recorded]
 """The lines of a journal, or those of any trace with their records."""
@@ -87,6 +78,10 @@ class Resumption:
 
     Attributes:
         setup: The setup of the run.
+        host: The host.
+        monitor: Its monitor.
+        clock: The monitor's clock: it shows the moment of the last record until `go_live`.
+        lines: The lines of the journal, to go on with its chain; ``None``: it is a plain trace.
         effects: The effects that leave the process, answers and questions to persons, each with
             the number of its record; a caller that needs none of them may clear the list.
         unwritten: The records that complete the last request, which are in no line yet.
@@ -127,7 +122,7 @@ class Resumption:
             again = partial(_records_of, name, lines)
         self._tape = RecordedRequests(self._reader.read(lines), name, again=again)
         if (edition := self._tape.run.patterns) != EDITION:
-            raise ReplayError(
+            raise errors.ReplayError(
                 f"{name}: its findings are of edition {edition} of the patterns, and this version "
                 f"raises those of edition {EDITION}: the run can be read, but cannot go on"
             )
@@ -135,6 +130,8 @@ class Resumption:
         self._driver = ReplayDriver(
             self._tape, self.setup, sink=sink, completes=completes, timing=timing
         )
+        self.host, self.monitor = self._driver.host, self._driver.host.monitor
+        self.clock, self.lines = self._driver.clock, self._driver.lines
         self._state = RewindState(self._driver, remembers=remembers)
         self._delayed: list[str] = []  # events with a delivery policy
         self.effects: list[tuple[int, Answered | Proposed]] = []
@@ -154,11 +151,11 @@ class Resumption:
         while (recorded := self._tape.ahead()) is not None:
             try:
                 request = self._state.step()
-            except CutOffError:
+            except errors.CutOffError:
                 raise
-            except ReplayError as error:
-                t = error.record if isinstance(error, DivergenceError) else recorded.record.t
-                raise UnresumableError(t, str(error)) from error
+            except errors.ReplayError as error:
+                t = error.record if isinstance(error, errors.DivergenceError) else recorded.record.t
+                raise errors.UnresumableError(t, str(error)) from error
             accepted = {}
             for record, line in self._driver.latest:
                 if isinstance(record, Deliver) and record.to is None:
@@ -185,6 +182,8 @@ class Resumption:
         """
         for sink in sinks:
             if (go_on := getattr(sink, "go_on", None)) is not None:
+                if self.lines is None:
+                    raise errors.ReplayError("a plain trace cannot go on as a journal")
                 go_on(self.lines, self.t + 1 - len(self.unwritten))
         self._driver.go_live(*sinks)
         if self.unwritten:
@@ -212,26 +211,6 @@ class Resumption:
         moment.effects += self.monitor.proposals
         moment.begin = partial(self.go_live, *sinks)
         return moment
-
-    @property
-    def host(self) -> Host:
-        """The host, with the monitor."""
-        return self._driver.host
-
-    @property
-    def monitor(self) -> Monitor:
-        """The monitor."""
-        return self._driver.host.monitor
-
-    @property
-    def clock(self) -> Clock:
-        """The monitor's clock: it shows the moment of the last record until `go_live`."""
-        return self._driver.clock
-
-    @property
-    def lines(self) -> SealedLines | None:
-        """The lines of the journal, to go on with its chain; ``None``: it is a plain trace."""
-        return self._driver.lines
 
     @property
     def t(self) -> int:
@@ -298,16 +277,16 @@ class LineReader:
     def _read(self, line: bytes) -> Recorded:
         if not self._chain.follows(line):
             reason = "the line is damaged, or one before it is missing: its checksum does not fit"
-            raise DamageError(self._name, self._number, reason)
+            raise errors.DamageError(self._name, self._number, reason)
         try:
             row = parse_row(line)
             return Recorded.of_row(line, row, decode(row))
-        except RecordError as error:
-            raise TraceError(self._name, self._number, str(error)) from None
+        except errors.RecordError as error:
+            raise errors.TraceError(self._name, self._number, str(error)) from None
 
 
 def _release(monitor: Monitor, event: str) -> list[Effect]:
-    with suppress(RequestError):
+    with suppress(errors.RequestError):
         return monitor.release(event)
     return []  # it has arrived, or was called back
 

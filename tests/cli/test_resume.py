@@ -178,7 +178,7 @@ def test_a_run_that_is_still_going_on_is_refused(call: Any, stopped: Any) -> Non
         lock(file.fileno())
         code, out, err = call("run", "--resume", path.parent)
     assert (code, out) == (2, "")
-    assert "is still going on" in err
+    assert "another process has locked it" in err
     assert path.read_bytes() == before
 
 
@@ -204,12 +204,15 @@ def test_other_runs_that_cannot_go_on_are_told_apart(
         assert (code, out) == (2, "")
         return str(err)
 
-    assert "no model is asked because a file names it" in refused(agents_are="model gpt-x")
+    assert "or the same model (--model" in refused(agents_are="model gpt-x")
     assert "is a fork: fork its parent again" in refused(forked_from={"run": "x"})
-    assert "not one of simulated agents" in refused(agents_are="mine:team")
+    assert "so name task and team" in refused(agents_are="mine:team")
+    assert "so it cannot be made again" in refused(rehearse=True)
     (path.parent / f"{TRACE}{UNREPLAYABLE}").touch()
     assert "went on without its journal" in refused()
     assert "cannot be read" in call("run", "--resume", tmp_path / "nowhere")[2]
+    side.write_text(json.dumps({"run": "wrapped", "mode": "heal", "team": "a graph"}))
+    assert "no `digmon run` made this run" in call("run", "--resume", path.parent)[2]
     side.unlink()
     assert "side.json cannot be read" in call("run", "--resume", path.parent)[2]
 
@@ -224,7 +227,7 @@ OPTIONS = [
 def test_options_of_a_new_run_are_refused(call: Any, tmp_path: Path, option: Any) -> None:
     code, out, err = call("run", "--resume", tmp_path, *option)
     assert (code, out) == (2, "")
-    assert f"{option[0]} is for a new run" in err
+    assert "goes on as it was made" in err
 
 
 def test_a_run_needs_a_task_or_a_run_that_goes_on(call: Any) -> None:

@@ -13,6 +13,7 @@ import pytest
 from dig import Create
 from dig.detectors.policy import Policy, Rule
 from dig.errors import DigError, JournalError, ReplayError, SettingsError
+from dig.graph.codec import encode
 from dig.graph.records import IncidentRow, Record, Start
 from dig.monitor.messages import Proposed
 from dig.runtime import Alarm, Bus, Decision, NewEvent, Plan, Setup, View
@@ -237,3 +238,19 @@ def test_no_second_process_goes_on_with_the_same_journal(tmp_path: Path) -> None
         Journal(path, is_new=False)
     first.close()
     Journal(path, is_new=False).close()
+
+
+def test_a_plain_trace_does_not_go_on_as_a_journal(tmp_path: Path) -> None:
+    """Its lines have no chain to go on with; a sink of another kind takes the records."""
+    ends = journalled(tmp_path / "x.dig.jsonl", dict.fromkeys("abc", Relay([]))).ends
+    rows = [encode(row) for row in read_records(tmp_path / "x.dig.jsonl")][: ends[2]]
+    plain = tmp_path / "plain.dig.jsonl"
+    plain.write_text("".join(f"{row}\n" for row in rows))
+    records: list[Record] = []
+    bus = Bus.resume(
+        RecordedLines(plain), dict.fromkeys("abc", Relay([])), SETUP, sink=records.append
+    )
+    assert play(bus).answer == ["a", "b", "c"]
+    assert records[0].t == ends[2]
+    with pytest.raises(ReplayError, match="a plain trace cannot go on as a journal"):
+        play(go_on(plain, dict.fromkeys("abc", Relay([]))))

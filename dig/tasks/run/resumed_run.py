@@ -18,15 +18,7 @@ from dig.runtime.resume import Resumption
 from dig.runtime.resume import resume as resume_lines
 from dig.show.page.about import clock_speed
 from dig.traces.journal.exchanges import exchanges
-from dig.traces.journal.journal import (
-    KEEPING,
-    RESULT,
-    UNREPLAYABLE,
-    Keeping,
-    RunDirectory,
-    read_side,
-)
-from dig.traces.journal.locking import is_being_written
+from dig.traces.journal.journal import KEEPING, UNREPLAYABLE, Keeping, RunDirectory, read_side
 from dig.traces.journal.recovery import recover, whole_requests
 from dig.traces.journal.segments import segments, trace_path
 from dig.traces.replay.rerun import setup_of
@@ -128,26 +120,19 @@ def _rebuild(path: Path, setup: Setup, is_timed: bool, *sinks: Sink) -> tuple[Re
         timing=REAL_TIME if is_timed else None, sink=FanOut(count, *sinks),
     )  # fmt: skip
     if resumption.monitor.graph.finished is not None:
-        raise SettingsError(_ENDED.format(path.parent))
+        raise SettingsError(f"{path.parent} has ended, and cannot go on; fork it (`digmon fork`)")
     return resumption, len(posed)
-
-
-_ENDED = "{} has ended, and cannot go on; `digmon fork` lets it go on from an earlier record"
 
 
 def _side_of(path: Path) -> dict[str, Any]:
     """The side file of a run that can go on.
 
     Raises:
-        SettingsError: The run has ended, is going on, has lost a part of its journal, or is a fork.
+        SettingsError: The run has lost a part of its journal, or is a fork.
     """
     side, folder = read_side(path.parent), path.parent
-    if (folder / RESULT).exists():
-        raise SettingsError(_ENDED.format(folder))
     if path.with_name(path.name + UNREPLAYABLE).exists():
         raise SettingsError(f"{folder} went on without its journal, so its end is unknown")
-    if path.exists() and is_being_written(path):
-        raise SettingsError(f"{folder} is still going on: its process is alive")
     if "forked_from" in side:
         raise SettingsError(f"{folder} is a fork: fork its parent again")
     return side
