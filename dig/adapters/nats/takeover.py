@@ -226,6 +226,8 @@ class Attendant:
             "dig: session %s taken in %.2f s", self._names.session, time.monotonic() - began_s
         )
         await owner.run()  # 6
+        if session.is_over:
+            raise ReplayError("a part of the monitor failed, and the run was to end then")
 
     def _status(self, session: HeldSession, owner: Owner) -> dict[str, Any]:
         return {
