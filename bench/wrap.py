@@ -9,14 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import dig
 from dig.adapters import Mode
 
 from .measure import Table
-from .wrapped import TEXT, Say, compared, small
+from .wrapped import TEXT, Say, compared, monitored, small
 
 WORKERS = tuple(f"worker-{i}" for i in range(20))
 WARM_UP = 200
@@ -38,11 +36,8 @@ def wrapping(quick: bool) -> Table:
 async def times(mode: Mode | None, is_kept: bool, calls: int, say: Say = small) -> list[float]:
     """How long each call took, in microseconds, after some to warm up."""
     team, taken = _team(calls + WARM_UP, say)
-    with TemporaryDirectory() as folder:
-        if mode is not None:
-            dig.wrap(team, mode=mode, journal=folder if is_kept else None)
+    with monitored(team, mode, is_kept):
         await team["boss"](TEXT)
-        dig.unwrap(team)
     return taken[WARM_UP:]
 
 

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from itertools import pairwise
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
 
-import dig
 from dig.adapters import Mode
 
 from .measure import Table
-from .wrapped import TEXT, Say, compared, small, speaking
+from .wrapped import TEXT, Say, between, compared, monitored, small, speaking
 
 LENGTH = 100
 WARM_UP = 10
@@ -46,17 +43,14 @@ async def times(
     most, speak = length + WARM_UP, speaking(say)
     done = anyio.Event()
     hub = await Hub.open(MemoryKnowledgeStore())
-    with TemporaryDirectory() as folder:
-        if mode is not None:
-            dig.wrap(hub, mode=mode, journal=folder if is_kept else None)
+    with monitored(hub, mode, is_kept):
         first = await hub.register(_agent("ann", moments, done, most, speak))
         await hub.register(_agent("bob", moments, done, most, speak))
         channel = await first.open(type="conversation", target="bob")
         await channel.send(TEXT)
         await done.wait()
         await hub.close()
-        dig.unwrap(hub)
-    return [(after - before) * 1e6 for before, after in pairwise(moments)][WARM_UP:]
+    return between(moments)[WARM_UP:]
 
 
 def _agent(

@@ -9,14 +9,12 @@ from __future__ import annotations
 import time
 from functools import partial
 from itertools import pairwise
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import dig
 from dig.adapters import Mode
 
 from .measure import Table
-from .wrapped import TEXT, Say, compared, small
+from .wrapped import TEXT, Say, between, compared, monitored, small
 
 WORKERS = 20
 WARM_UP = 50
@@ -38,12 +36,9 @@ async def times(mode: Mode | None, is_kept: bool, steps: int, say: Say = small) 
     """How long each step took, in microseconds, after some to warm up."""
     moments: list[float] = []
     workflow = _ring(steps + WARM_UP, moments, say)
-    with TemporaryDirectory() as folder:
-        if mode is not None:
-            workflow = dig.wrap(workflow, mode=mode, journal=folder if is_kept else None)
+    with monitored(workflow, mode, is_kept) as workflow:
         await workflow.run({"turn": 0, "said": TEXT})
-        dig.unwrap(workflow)
-    return [(after - before) * 1e6 for before, after in pairwise(moments)][WARM_UP:]
+    return between(moments)[WARM_UP:]
 
 
 def _ring(turns: int, moments: list[float], say: Say) -> Any:

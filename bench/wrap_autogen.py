@@ -9,15 +9,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import dig
 from dig.adapters import Mode
 
 from .measure import Table
-from .wrapped import TEXT, Say, compared, small
+from .wrapped import TEXT, Say, between, compared, monitored, small
 
 WARM_UP = 20
 
@@ -55,12 +52,9 @@ async def chat(mode: Mode | None, is_kept: bool, turns: int, say: Say = small) -
     moments: list[float] = []
     agents = [_participant(name, moments, say) for name in ("ann", "bob")]
     team = RoundRobinGroupChat(agents, max_turns=turns + WARM_UP)
-    with TemporaryDirectory() as folder:
-        if mode is not None:
-            dig.wrap(team, mode=mode, journal=folder if is_kept else None)
+    with monitored(team, mode, is_kept):
         await team.run(task=TEXT)
-        dig.unwrap(team)
-    return [(after - before) * 1e6 for before, after in pairwise(moments)][WARM_UP:]
+    return between(moments)[WARM_UP:]
 
 
 def _participant(name: str, moments: list[float], say: Say) -> Any:
@@ -88,14 +82,11 @@ async def ask(mode: Mode | None, is_kept: bool, calls: int, say: Say = small) ->
 
     taken: list[float] = []
     runtime = SingleThreadedAgentRuntime()
-    with TemporaryDirectory() as folder:
-        if mode is not None:
-            dig.wrap(runtime, mode=mode, journal=folder if is_kept else None)
+    with monitored(runtime, mode, is_kept):
         await _register(runtime, calls + WARM_UP, taken, say)
         runtime.start()
         await runtime.send_message(Question(TEXT), AgentId("boss", "default"))
         await runtime.stop_when_idle()
-        dig.unwrap(runtime)
     return taken[WARM_UP:]
 
 

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from itertools import pairwise
-from tempfile import TemporaryDirectory
 from typing import Any, TypedDict
 
-import dig
 from dig.adapters import Mode
 
 from .measure import Table
-from .wrapped import TEXT, Say, compared, small
+from .wrapped import TEXT, Say, between, compared, monitored, small
 
 NODES = tuple(f"worker-{i}" for i in range(20))
 WARM_UP = 50
@@ -41,12 +38,9 @@ async def times(mode: Mode | None, is_kept: bool, steps: int, say: Say = small) 
     """How long each step took, in microseconds, after some to warm up."""
     moments: list[float] = []
     graph = _ring(steps + WARM_UP, moments, say)
-    with TemporaryDirectory() as folder:
-        if mode is not None:
-            graph = dig.wrap(graph, mode=mode, journal=folder if is_kept else None)
+    with monitored(graph, mode, is_kept) as graph:
         await graph.ainvoke({"turn": 0, "said": TEXT}, {"recursion_limit": 2 * steps + WARM_UP})
-        dig.unwrap(graph)
-    return [(after - before) * 1e6 for before, after in pairwise(moments)][WARM_UP:]
+    return between(moments)[WARM_UP:]
 
 
 def _ring(turns: int, moments: list[float], say: Say) -> Any:

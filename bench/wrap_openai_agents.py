@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from itertools import pairwise
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import dig
 from dig.adapters import Mode
 
 from .measure import Table
-from .wrapped import TEXT, Say, compared, small, speaking
+from .wrapped import TEXT, Say, between, compared, monitored, small, speaking
 
 AGENTS = tuple(f"worker_{i}" for i in range(20))
 WARM_UP = 2  # runs
@@ -39,15 +36,12 @@ async def times(mode: Mode | None, is_kept: bool, runs: int, say: Say = small) -
     set_tracing_disabled(True)
     moments: list[float] = []
     team, taken = _ring(moments, say), []
-    with TemporaryDirectory() as folder:
-        if mode is not None:
-            team = dig.wrap(team, mode=mode, journal=folder if is_kept else None)
+    with monitored(team, mode, is_kept) as team:
         for run in range(WARM_UP + runs):
             moments.clear()
             await Runner.run(team, TEXT, max_turns=len(AGENTS))
             if run >= WARM_UP:
-                taken += [(after - before) * 1e6 for before, after in pairwise(moments)]
-        dig.unwrap(team)
+                taken += between(moments)
     return taken
 
 

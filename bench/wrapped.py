@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
 from json import dumps
 from statistics import median, quantiles
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
 
+import dig
 from dig.adapters import Mode
 
 from .measure import Table
@@ -67,6 +71,21 @@ def speaking(say: Say) -> Callable[[int], Any]:
         return before
 
     return speak
+
+
+@contextmanager
+def monitored(team: Any, mode: Mode | None, is_kept: bool) -> Iterator[Any]:
+    """A team that is wrapped for as long as a block lasts, if a mode is given; and its journal."""
+    with TemporaryDirectory() as folder:
+        if mode is not None:
+            team = dig.wrap(team, mode=mode, journal=folder if is_kept else None)
+        yield team
+        dig.unwrap(team)
+
+
+def between(moments: Sequence[float]) -> list[float]:
+    """Microseconds from each moment to the next one."""
+    return [(after - before) * 1e6 for before, after in pairwise(moments)]
 
 
 def compared(
