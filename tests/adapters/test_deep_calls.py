@@ -46,7 +46,7 @@ def both(make: Callable[[Team, list[Any]], None], ask: Any, backend: str) -> lis
 @pytest.fixture
 def limit() -> Iterator[int]:
     """A low limit of the interpreter, so that calls come to it soon."""
-    before, low = sys.getrecursionlimit(), 500
+    before, low = sys.getrecursionlimit(), 300
     sys.setrecursionlimit(low)
     yield low
     sys.setrecursionlimit(before)
@@ -86,14 +86,17 @@ def test_agents_that_never_end_reach_the_limit_as_alone(backend: str, limit: int
     """Each of them gets the exception, the innermost first, and the monitoring goes on."""
 
     def make(team: Team, log: list[Any]) -> None:
-        async def down(count: int) -> None:
-            try:
-                await team["down"](count + 1)
-            except RecursionError:
-                log.append(count)
-                raise
+        def calls(other: str) -> Callable[[int], Awaitable[None]]:
+            async def call(count: int) -> None:
+                try:
+                    await team[other](count + 1)
+                except RecursionError:
+                    log.append(count)
+                    raise
 
-        team["down"] = down
+            return call
+
+        team.update(down=calls("again"), again=calls("down"))  # each of one name has its stack told
 
     alone, watched = both(make, lambda team: team["down"](0), backend)
     assert alone[0].startswith("RecursionError('maximum recursion depth exceeded")
