@@ -106,6 +106,11 @@ class Net:
         self.heard: list[str] = []
 
     async def __aenter__(self) -> Net:
+        await self.start()
+        return self
+
+    async def start(self) -> None:
+        """Register the agents, and what the world outside hears by."""
         for name, act in self.acts.items():
             await self.kind.register(self.runtime, name, self._making(name, act))
             await self.runtime.add_subscription(core.TypeSubscription(name, name))
@@ -119,7 +124,6 @@ class Net:
             subscriptions=lambda: [core.TypeSubscription("results", "collector")],
         )  # fmt: skip
         self.runtime.start()
-        return self
 
     async def __aexit__(self, *error: object) -> None:
         if self.runtime._run_context is not None:

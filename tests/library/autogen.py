@@ -9,48 +9,43 @@ from typing import Any
 
 import autogen_core as core
 from autogen_agentchat import conditions
-from autogen_agentchat.agents import BaseChatAgent
-from autogen_agentchat.base import Response
-from autogen_agentchat.messages import HandoffMessage, TextMessage
+from autogen_agentchat.messages import HandoffMessage
 from autogen_agentchat.teams import RoundRobinGroupChat, SelectorGroupChat, Swarm
+
+from tests.adapters.autogen_runtimes import Net, OneByOne
+from tests.adapters.autogen_teams import Act, Agent, To, agents, says
+from tests.adapters.harness import Script
 
 from .shapes import Shape, Watch, at_once, each, think
 
-To = tuple[str, str]
-"""A handoff: to whom, and with which words."""
-
-Say = Callable[[list[str], int], str | To]
-"""What a participant says to what it hears, in its turn number so and so of all."""
+Say = Callable[[list[str], int], Any]
+"""What a participant says to what it hears, in its turn number so and so of all; or `To` whom."""
 
 
-class Participant(BaseChatAgent):  # type: ignore[misc]
-    """A participant of a chat, with a fake model."""
+def participants(**says: Say) -> list[Agent]:
+    """Participants of a chat, with fake models."""
 
-    produced_message_types = (TextMessage, HandoffMessage)
+    def thinks(name: str, say: Say) -> Act:
+        async def act(heard: list[str], turn: int) -> Any:
+            await think(f"{name} {heard} {turn}")
+            return say(heard, turn)
 
-    def __init__(self, name: str, say: Say) -> None:
-        super().__init__(name, f"This is {name}.")
-        self._say = say
-        self._turns = 0
+        return act
 
-    async def on_messages(self, messages: Sequence[Any], token: core.CancellationToken) -> Response:
-        heard = [str(message.content) for message in messages]
-        self._turns += 1
-        await think(f"{self.name} {heard} {self._turns}")
-        said = self._say(heard, self._turns)
-        if isinstance(said, str):
-            return Response(chat_message=TextMessage(content=said, source=self.name))
-        to, words = said
-        handoff = HandoffMessage(content=words, target=to, source=self.name)
-        return Response(chat_message=handoff)
-
-    async def on_reset(self, token: core.CancellationToken) -> None:
-        self._turns = 0
+    return agents(Script(), **{name: thinks(name, say) for name, say in says.items()})
 
 
 async def ask(team: Any, *tasks: Any) -> list[str]:
     """Give a team its tasks, one after the other; the last word to each."""
     return [str((await team.run(task=task)).messages[-1].content) for task in tasks]
+
+
+def pro(heard: list[str], turn: int) -> str:
+    return f"Reason {turn} for tea."
+
+
+def con(heard: list[str], turn: int) -> str:
+    return f"Reason {turn} against it."
 
 
 async def debate(watch: Watch, broken: bool) -> Any:
@@ -61,11 +56,7 @@ async def debate(watch: Watch, broken: bool) -> Any:
         return "Decided: tea." if broken else "DECIDED: tea."
 
     chat = RoundRobinGroupChat(
-        [
-            Participant("pro", lambda heard, turn: f"Reason {turn} for tea."),
-            Participant("con", lambda heard, turn: f"Reason {turn} against it."),
-            Participant("judge", judge),
-        ],
+        participants(pro=pro, con=con, judge=judge),
         termination_condition=conditions.TextMentionTermination("DECIDED")
         | conditions.MaxMessageTermination(150),
     )
@@ -76,18 +67,18 @@ async def hand_over_to_a_person(watch: Watch, broken: bool) -> Any:
     def desk(other: str) -> Say:
         def say(heard: list[str], turn: int) -> str | To:
             if broken:
-                return other, ""  # the mistake: each desk believes that the other is responsible
+                return To(other)  # the mistake: each desk believes that the other is responsible
             number = next((one for one in heard if one.startswith("number")), "")
-            return f"Paid back, {number}. DONE" if number else ("user", "Which number?")
+            return f"Paid back, {number}. DONE" if number else To("user", said="Which number?")
 
         return say
 
     chat = Swarm(
-        [
-            Participant("triage", lambda heard, turn: ("refunds", "")),
-            Participant("refunds", desk("billing")),
-            Participant("billing", desk("refunds")),
-        ],
+        participants(
+            triage=lambda heard, turn: To("refunds"),
+            refunds=desk("billing"),
+            billing=desk("refunds"),
+        ),
         termination_condition=conditions.HandoffTermination("user")
         | conditions.TextMentionTermination("DONE")
         | conditions.MaxMessageTermination(40),
@@ -111,11 +102,11 @@ async def shared_thread(watch: Watch, broken: bool) -> Any:
         return next(name for name in ("planner", "coder", "tester") if name not in done)
 
     chat = SelectorGroupChat(
-        [
-            Participant("planner", lambda heard, turn: "First a test, then the code."),
-            Participant("coder", lambda heard, turn: "Here is the code."),
-            Participant("tester", lambda heard, turn: "All tests pass. DONE"),
-        ],
+        participants(
+            planner=says("First a test, then the code."),
+            coder=says("Here is the code."),
+            tester=says("All tests pass. DONE"),
+        ),
         model_client=None,
         selector_func=choose,
         allow_repeated_speaker=True,
@@ -134,11 +125,7 @@ async def long_debate(watch: Watch, broken: bool) -> Any:
         return "DECIDED: tea." if turn % 12 == 0 else f"Round {turn} was heard."
 
     chat = RoundRobinGroupChat(
-        [
-            Participant("pro", lambda heard, turn: f"Reason {turn} for tea."),
-            Participant("con", lambda heard, turn: f"Reason {turn} against it."),
-            Participant("judge", judge),
-        ],
+        participants(pro=pro, con=con, judge=judge),
         termination_condition=conditions.TextMentionTermination("DECIDED"),
     )
     return await ask(watch(chat), "Tea or coffee?")
@@ -147,12 +134,12 @@ async def long_debate(watch: Watch, broken: bool) -> Any:
 async def brainstorm(watch: Watch, broken: bool) -> Any:
     """Seven messages, which is all the time that there is: the team's only end."""
 
-    def says(name: str) -> Say:
+    def idea(name: str) -> Say:
         # The mistake: one of the models has an account that is empty, and says nothing.
         return lambda heard, turn: "" if broken and name == "cyd" else f"Idea {turn} of {name}."
 
     chat = RoundRobinGroupChat(
-        [Participant(name, says(name)) for name in ("ann", "bob", "cyd")],
+        participants(**{name: idea(name) for name in ("ann", "bob", "cyd")}),
         termination_condition=conditions.MaxMessageTermination(7),
     )
     return await ask(watch(chat), "A name for a boat?", "A name for a cat?")
@@ -162,63 +149,40 @@ async def brainstorm(watch: Watch, broken: bool) -> Any:
 
 
 @dataclass
-class Ask:
-    text: str
-
-
-@dataclass
 class Note:
     text: str
 
 
-class Expert(core.RoutedAgent):  # type: ignore[misc]
-    """Answers what it is asked, one question after the other; it may ask a colleague first."""
+async def colleagues(watch: Watch, broken: bool) -> Any:
+    """A router asks the expert that a question begins with; one question after the other."""
 
-    def __init__(self, name: str, colleague: str = "") -> None:
-        super().__init__(name)
-        self._name = name
-        self._colleague = colleague
-        self._free = asyncio.Lock()
-
-    @core.message_handler  # type: ignore[untyped-decorator]
-    async def on_ask(self, message: Ask, ctx: core.MessageContext) -> Note:
-        async with self._free:
-            await think(f"{self._name} {message.text}", 0.2)
-            if self._colleague:
-                asked = Ask(f"{message.text} as {self._name} sees it")
-                answer = await self.send_message(asked, core.AgentId(self._colleague, "default"))
-                return Note(f"{self._name} with {answer.text}")
-            return Note(self._name)
-
-
-class Router(core.RoutedAgent):  # type: ignore[misc]
-    """Asks the expert for what the question begins with."""
-
-    @core.message_handler  # type: ignore[untyped-decorator]
-    async def on_ask(self, message: Ask, ctx: core.MessageContext) -> Note:
+    async def router(node: Any, message: Any) -> str:
         await think(message.text, 0.2)
         expert, _, question = message.text.partition(" ")
-        answer: Note = await self.send_message(Ask(question), core.AgentId(expert, "default"))
+        return str(await node.ask(expert, question))
+
+    def expert(name: str, colleague: str) -> Any:
+        async def answer(node: Any, message: Any) -> str:
+            await think(f"{name} {message.text}", 0.2)
+            asked = f"{message.text} as {name} sees it"
+            return f"{name} with {await node.ask(colleague, asked)}" if colleague else name
+
         return answer
 
-
-async def colleagues(watch: Watch, broken: bool) -> Any:
-    runtime = watch(core.SingleThreadedAgentRuntime())
     back = "law" if broken else ""  # the mistake: who is asked asks back, and both are busy
-    await Router.register(runtime, "router", lambda: Router("router"))
-    await Expert.register(runtime, "law", lambda: Expert("law", "tax"))
-    await Expert.register(runtime, "tax", lambda: Expert("tax", back))
-    runtime.start()
+    acts = {"router": router, "law": expert("law", "tax"), "tax": expert("tax", back)}
+    net = Net(Script(), acts, OneByOne)
+    watch(net.runtime)
 
     async def ask_router(question: str) -> str:
-        answer = await runtime.send_message(Ask(question), core.AgentId("router", "default"))
-        return str(answer.text)
+        return str(await net.ask("router", question))
 
+    await net.start()
     answers = [
         *await each(ask_router, "tax may I?", "law may I?"),
         *await at_once(ask_router, "law may we?", "tax must we?"),
     ]
-    await runtime.stop()
+    await net.runtime.stop()
     return answers
 
 

@@ -13,12 +13,23 @@ import pytest
 from .__main__ import main
 from .beyond import BEYOND, UNSEEN
 from .report import FRAMEWORKS, beyond_table, claimed, is_installed, shapes_of, tables
-from .shapes import GAVE_UP, Shape, play
+from .shapes import GAVE_UP, Mode, Seen, Shape, play
 
 PAGE = Path(__file__).parents[2] / "docs" / "alarms-library.md"
 
 INSTALLED = [name for name in FRAMEWORKS if is_installed(name)]
 SHAPES = [shape for name in INSTALLED for shape in shapes_of(name)]
+
+
+PLAYED: dict[tuple[str, bool, bool, str], Seen] = {}
+
+
+def played(shape: Shape, *, broken: bool, with_line: bool = True, mode: Mode = "observe") -> Seen:
+    """What was seen of a program of a shape; several tests look at one run."""
+    key = shape.name, broken, with_line or not shape.line, mode
+    if key not in PLAYED:
+        PLAYED[key] = play(shape, broken=broken, with_line=key[2], mode=mode)
+    return PLAYED[key]
 
 
 each_shape = pytest.mark.parametrize("shape", SHAPES, ids=[one.name for one in SHAPES])
@@ -27,7 +38,7 @@ each_shape = pytest.mark.parametrize("shape", SHAPES, ids=[one.name for one in S
 @each_shape
 def test_a_healthy_team_raises_no_alarm(shape: Shape) -> None:
     """It answers right, with one line of configuration at most."""
-    seen = play(shape, broken=False)
+    seen = played(shape, broken=False)
     assert seen.answer == shape.answer
     assert not seen.alarms, seen.findings
     assert seen.faults == 0
@@ -36,8 +47,8 @@ def test_a_healthy_team_raises_no_alarm(shape: Shape) -> None:
 @each_shape
 def test_a_healthy_team_that_is_healed_answers_as_it_does_without_a_monitor(shape: Shape) -> None:
     """Nothing is healed in it, and it is told nothing."""
-    seen = play(shape, broken=False, mode="heal")
-    assert seen.answer == play(shape, broken=False, mode="bare").answer == shape.answer
+    seen = played(shape, broken=False, mode="heal")
+    assert seen.answer == played(shape, broken=False, mode="bare").answer == shape.answer
     assert not seen.alarms, seen.findings
     assert seen.faults == 0
 
@@ -45,7 +56,7 @@ def test_a_healthy_team_that_is_healed_answers_as_it_does_without_a_monitor(shap
 @each_shape
 def test_its_broken_twin_raises_the_alarms_that_are_named(shape: Shape) -> None:
     """These alarms, and no others; those of failures name who failed, and which request."""
-    seen = play(shape, broken=True)
+    seen = played(shape, broken=True)
     assert set(seen.alarms) == set(shape.alarms), seen.findings
     assert seen.names == set(shape.names)
     assert seen.faults == 0
@@ -54,7 +65,7 @@ def test_its_broken_twin_raises_the_alarms_that_are_named(shape: Shape) -> None:
 @each_shape
 def test_a_broken_team_answers_as_it_does_without_a_monitor(shape: Shape) -> None:
     """What is only observed is not changed, not even in what it raises."""
-    observed, bare = (play(shape, broken=True, mode=mode) for mode in ("observe", "bare"))
+    observed, bare = (played(shape, broken=True, mode=mode) for mode in ("observe", "bare"))
     assert observed.answer == bare.answer
 
 
@@ -63,7 +74,7 @@ def test_a_line_stands_only_where_it_silences_an_alarm(shape: Shape) -> None:
     """Without it the healthy team raises the alarms that are named, and no others."""
     assert bool(shape.line) == bool(shape.without_line)
     assert "\n" not in shape.line
-    seen = play(shape, broken=False, with_line=False)
+    seen = played(shape, broken=False, with_line=False)
     assert set(seen.alarms) == set(shape.without_line), seen.findings
 
 
