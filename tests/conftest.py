@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 from zlib import crc32
 
@@ -12,6 +12,9 @@ import pytest
 from hypothesis import settings
 
 from tests.browser.browsers import NONE
+
+BY_FRAMEWORK = "tests/adapters/test_conformance.py"
+"""A file of tests that are about the frameworks that are installed, each by itself."""
 
 # `ci` draws the same examples on every machine; `pytest --hypothesis-profile=dev` looks further.
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50, print_blob=True)
@@ -25,10 +28,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out nightly tests, and all but a share of the cases of sampled ones.
+    """Leave out nightly tests, all but a share of the cases of sampled ones, and tests without any.
 
     `@pytest.mark.sampled(5)`: a fifth of its cases, the same ones each time, and at least one.
     """
+    without = [it for it in items if it.nodeid.startswith(BY_FRAMEWORK) and "NOTSET" in it.nodeid]
+    leave_out(config, items, without)
     if config.getoption("whole"):
         return
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
@@ -42,8 +47,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out |= {
             case for number, case in enumerate(some) if (number - crc32(name.encode())) % share
         }
-    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
-    items[:] = [item for item in items if item not in left_out]
+    leave_out(config, items, left_out)
+
+
+def leave_out(
+    config: pytest.Config, items: list[pytest.Item], some: Collection[pytest.Item]
+) -> None:
+    """Deselect some of the items."""
+    config.hook.pytest_deselected(items=[item for item in items if item in some])
+    items[:] = [item for item in items if item not in some]
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -98,6 +110,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class Together(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
+            if file == BY_FRAMEWORK:
+                return f"{file} {nodeid.partition('[')[2].partition('-')[0]}"
             return next((TOGETHER[it] for it in TOGETHER if file.startswith(it)), file)
 
     return Together(config, log) if config.getvalue("dist") == "load" else None

@@ -1,63 +1,44 @@
-"""Cases that together come through every call that AG2's adapter makes of a session."""
+"""AG2: what `test_conformance` has to know of it, and cases for all of its adapter."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from typing import Any
 
-from ag2.network import EV_TEXT, Envelope
+from ag2 import Agent
+from ag2.network import EV_TEXT, AgentClient, Envelope, Hub
 
-from dig import Hold, InteractionGraph, Reroute
-from dig.detectors import standard
-from dig.detectors.interventions import Intervention
-from dig.monitor.messages import Pending
-from dig.runtime.host import Setup
+from dig import Limits, Reroute
+from dig.adapters import ag2 as adapter
+from dig.adapters.ag2 import hub
 
 from . import ag2_teams as teams
-from .framework_cases import Case, Wrap
-from .harness import Scenario
-from .test_ag2_healing import ask_and_wait, early_team, is_told, twice_asked
-from .test_ag2_limits import talking
-from .test_ag2_waiting import ASKS, directly, hooked
+from .conformance import Framework, Refused, Waiting
+from .framework_cases import Case, Cases, Wrap
+from .framework_faults import PARTS
+from .framework_gates import Keeper, answers, behind, usher
+from .framework_signatures import Pair
+from .framework_watch import ticking
+from .harness import Scenario, Script
+from .test_ag2 import (
+    ASKS,
+    DELEGATES,
+    MANY,
+    all_at_once,
+    crowded,
+    early_team,
+    hooked,
+    in_workflow,
+    ping_pong,
+    silent_team,
+    slowly,
+    talking,
+    twice_asked,
+    two_turns,
+)
 
 PLAIN = ["between_agents", "delegating", "failing"]
-
-
-class Passing:
-    """A gate that keeps every message, and decides after a while.
-
-    Args:
-        after_s: How long it takes, in seconds.
-    """
-
-    name = "passing"
-
-    def __init__(self, after_s: float = 0.0) -> None:
-        self.after_s = after_s
-
-    def hold(self, monitored: InteractionGraph, event: Pending) -> Hold | None:
-        return None if event.type == "notice" else Hold(60.0)
-
-    async def decide(self, event: Pending) -> Iterable[Intervention]:
-        if self.after_s:
-            await asyncio.sleep(self.after_s)
-        return ()
-
-
-class SendingBack(Passing):
-    """A gate that keeps answers, and sends them back."""
-
-    def hold(self, monitored: InteractionGraph, event: Pending) -> Hold | None:
-        return Hold(60.0) if event.final else None
-
-    async def decide(self, event: Pending) -> Iterable[Intervention]:
-        await super().decide(event)
-        return [Reroute(event.id, "Look at it again.", (event.sender or "",))]
-
-
-def behind(gate: Passing) -> Callable[[], Setup]:
-    return lambda: Setup(detectors=standard, healers=dict, gates=[gate])
 
 
 def passed_on() -> Scenario:
@@ -67,7 +48,7 @@ def passed_on() -> Scenario:
         "bob": lambda texts, number: teams.call("hand_to", agent="cyd"),
         "cyd": lambda texts, number: teams.call("finish", summary="Done"),
     }
-    return teams.scenario("passed_on", acts, lambda team: team.workflow(("user", "ann")))
+    return teams.scenario("passed_on", acts, in_workflow)
 
 
 def saying() -> Scenario:
@@ -85,9 +66,7 @@ def saying() -> Scenario:
         team.clients["ann"].agent.add_tool(tell)
         channel = await team.user.open(type="conversation", target="ann")
         await team.user.send(channel.channel_id, "Well?")
-        heard = await team.user.wait_for_channel_event(
-            channel_id=channel.channel_id, predicate=teams.is_said, timeout=60
-        )
+        heard = await team.answer(channel.channel_id)
         await asyncio.sleep(1)
         return teams.shown(team.hub, heard)
 
@@ -99,17 +78,11 @@ def asking_beside() -> Scenario:
     """Ann asks Bob something and answers at once; Bob says something when he is done."""
 
     async def ask(team: teams.Team) -> Any:
-        async def tell_bob(text: str) -> str:
-            """Have Bob do something."""
-            channel = await team.clients["ann"].open(type="conversation", target="bob")
-            await channel.send(text)
-            return "Half of it"
-
-        team.clients["ann"].agent.add_tool(tell_bob)
-        return await team.workflow(("user", "ann"))
+        team.gives_out("ann")
+        return await in_workflow(team)
 
     def ann(texts: list[str], number: int) -> Any:
-        return teams.call("tell_bob", text="The second half") if number == 1 else ""
+        return teams.call("give_out", part="The second half") if number == 1 else ""
 
     async def bob(texts: list[str], number: int) -> str:
         await asyncio.sleep(5)
@@ -118,21 +91,18 @@ def asking_beside() -> Scenario:
     return teams.scenario("asking_beside", {"ann": ann, "bob": bob}, ask)
 
 
-def leaving(wait_s: float, bob: teams.Act) -> Scenario:
+def leaving(bob: teams.Act) -> Scenario:
     """Somebody asks, and closes the hub before there is an answer."""
 
     async def ask(team: teams.Team) -> Any:
-        channel = await team.user.open(
-            type="workflow", target=["ann", "bob"], knobs={"graph": team.graph(*teams.PAIR)}
-        )
-        await team.user.send(channel.channel_id, "Well?")
-        await asyncio.sleep(wait_s)
+        await team.begin(*teams.PAIR, says="Well?")
+        await asyncio.sleep(3)
         return "gone"
 
     return teams.scenario("leaving", {"ann": teams.says("A part"), "bob": bob}, ask)
 
 
-async def slowly(texts: list[str], number: int) -> str:
+async def sleeps(texts: list[str], number: int) -> str:
     await asyncio.sleep(60)
     return "Too late"
 
@@ -158,27 +128,97 @@ def disconnecting() -> Scenario:
 
 
 def silent(wrap: Wrap) -> Scenario:
-    """Ann has the floor and says nothing, until she is told."""
-
-    def ann(texts: list[str], number: int) -> Any:
-        return "Here I am" if is_told(texts) else ""
-
-    asked = teams.scenario("silent", {"ann": ann, "bob": teams.says("The whole")}, ask_and_wait)
-    wrapped = Scenario(asked.name, lambda script: wrap(asked.build(script)), asked.drive)
-    return wrap.ticking(wrapped) if isinstance(wrap, teams.Watched) else wrapped
+    return ticking(silent_team(), wrap)
 
 
+SENT_BACK = Keeper(
+    keeps=answers, after_s=8.0, hold_s=60.0,
+    wishes=[lambda event: Reroute(event, "Look at it again.", ("ann",))],
+)  # fmt: skip
 CASES = [
     Case(talking(ends_by_tool=True)),
     *(Case(asked) for asked in teams.SCENARIOS if asked.name in PLAIN),
     Case(saying()),
     Case(disconnecting()),
-    Case(leaving(3, slowly)),
-    Case(leaving(3, teams.says("The whole")), behind(Passing(30))),
-    Case(passed_on(), behind(Passing())),
+    Case(leaving(sleeps)),
+    Case(leaving(teams.says("The whole")), behind(usher(after_s=30))),
+    Case(passed_on(), behind(usher())),
     Case(twice_asked(), options={"same_work": True}),
     Case(early_team()),
-    Case(hooked(directly, ASKS[0])),
-    Case(asking_beside(), behind(SendingBack(8)), lost=("turn.hand_over", 1)),
+    Case(hooked(teams.consult, ASKS[0])),
+    Case(asking_beside(), behind(SENT_BACK), lost=("turn.hand_over", 1)),
     Case(silent),
 ]
+
+
+async def at_once(team: teams.Team) -> Any:
+    return await asyncio.gather(*(team.conversation(name, "?") for name in team.clients))
+
+
+def is_over(watched: Any) -> bool:
+    """What lies in an agent's queue when the hub is closed is lost, and stays open."""
+    seen = watched.session.statistics()
+    is_quiet = (seen.open_turns, seen.faults, seen.missed) == (0, 0, 0)
+    return is_quiet and not watched.session.monitor.graph.activations
+
+
+async def in_docs(lines: Sequence[Any]) -> int:
+    acts = {"planner": teams.CHAIN["ann"], "writer": teams.CHAIN["bob"]}
+    async with teams.Team(Script(), acts) as team:
+        knobs = {"graph": team.graph(("user", "planner"), ("planner", "writer"))}
+        names: dict[str, Any] = {"hub": team.hub, "user": team.user, "knobs": knobs}
+        await eval(lines[0], names)
+        assert names["channel"].metadata.knobs == knobs
+        assert len(await team.workflow(("user", "planner"), ("planner", "writer"))) == 3
+    return 1
+
+
+NAMES = ("ann", "bob", "cyd")
+FRAMEWORKS = [
+    Framework(
+        "ag2", teams.Watched, package="ag2", scenarios=teams.SCENARIOS,
+        cancelled=("between_agents", "consulting", "delegating", "failing"),
+        cancelled_in="heal", is_over=is_over,
+        going_round=[ping_pong], unsolved="round and round", solved="solved",
+        asking=[twice_asked()], told="once is enough", crowded=crowded,
+        faults=Cases(adapter, teams.Watched, CASES, most=4, graph="graph"), at_least=45,
+        fragile=("handoffs", "between_agents", "delegating", "failing"),
+        parts=(*PARTS, "handoff"),
+        unhealed=[(early_team(), None)],
+        tapped=teams.SCENARIOS,
+        # The method of the class, which all hubs share.
+        replaced=lambda: [Pair(AgentClient.receive, hub._receive_patched)],
+        refused=[
+            Refused(lambda: Agent("ann"), "Agent is no hub; wrap the Hub"),
+            Refused(
+                lambda: Hub(None), "an AG2 hub cannot reroute; it can: annotate, bounce",
+                {"require": {"reroute"}},
+            ),
+        ],
+        lacks=(Hub, "_dispatch", "no _dispatch"),
+        at_once=teams.scenario("at_once", {n: teams.says(f"{n} says so") for n in NAMES}, at_once),
+        waiting=[
+            Waiting(
+                teams.scenario(
+                    "asking", {"ann": teams.says("Which?"), "bob": teams.says("Done")}, two_turns
+                ),
+                waits=0, answers=2,
+            ),
+            *(Waiting(hooked(ask, one)) for ask in (teams.consult, in_workflow) for one in ASKS),
+            *(Waiting(hooked(teams.consult, DELEGATES, one)) for one in ASKS),
+            Waiting(
+                hooked(all_at_once, ASKS[1]), MANY, MANY,
+                Limits(dl_window_s=2, mc_window_s=2, activation_limit_s=5),
+            ),
+            Waiting(
+                hooked(slowly, ASKS[0]), limits=Limits(mc_window_s=5, activation_limit_s=10),
+                overdue_s=20,
+            ),
+        ],
+        example=(
+            ("ER", "MC"),
+            ("none: max_turns", "Paid back.", "none: nobody speaks", "A text about rain."),
+        ),
+        docs=in_docs,
+    )
+]  # fmt: skip

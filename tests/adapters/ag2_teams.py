@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable
-from inspect import isawaitable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import fast_depends.utils
@@ -44,7 +43,7 @@ def call(name: str, **arguments: Any) -> ToolCallEvent:
     return ToolCallEvent(name=name, arguments=json.dumps(arguments))
 
 
-class Model(ModelConfig):  # type: ignore[misc]
+class Model(ModelConfig, LLMClient):  # type: ignore[misc]
     """A model that does what it is told; after a tool has run it says nothing more."""
 
     provider = None
@@ -58,33 +57,20 @@ class Model(ModelConfig):  # type: ignore[misc]
     def copy(self) -> Model:
         return self
 
-    def create(self) -> Client:
-        return Client(self)
+    def create(self) -> Model:
+        return self
 
     def create_files_client(self) -> Any:
         raise NotImplementedError
 
-
-class Client(LLMClient):  # type: ignore[misc]
-    def __init__(self, model: Model) -> None:
-        self.model = model
-
     async def __call__(self, messages: Any, context: Any, **more: Any) -> ModelResponse:
         if not isinstance(messages[-1], ModelRequest):  # the result of a tool
             return await said(context, result_of(messages[-1]))
-        model = self.model
         texts = [getattr(part, "content", "") for part in messages[-1].parts]
-        async with model.script.turn(model.name, texts) as number:
-            does = model.act(texts, number)
-            if isawaitable(does):
-                does = await does
-            if isinstance(does, BaseException):
-                raise does
-            if isinstance(does, ToolCallEvent):
-                does = [does]
-            if isinstance(does, list):
-                return ModelResponse(tool_calls=ToolCallsEvent(does))
+        does = await self.script.act(self.name, self.act, texts)
+        if isinstance(does, str):
             return await said(context, does)
+        return ModelResponse(tool_calls=ToolCallsEvent(does if isinstance(does, list) else [does]))
 
 
 async def said(context: Any, text: str) -> ModelResponse:
@@ -152,26 +138,60 @@ class Team:
         await self.link.close()
         await self.hub.close()
 
-    def graph(self, *turns: tuple[str, str]) -> dict[str, Any]:
-        """A workflow in which a user begins, and who speaks after whom is given."""
+    def graph(
+        self, *turns: tuple[str, str], first: Sequence[Any] = (), **options: Any
+    ) -> dict[str, Any]:
+        """A workflow in which a user begins, and who speaks after whom is given.
+
+        Args:
+            turns: Who speaks, and who does then.
+            first: Transitions that go before these.
+            options: Those of the graph.
+        """
         ids = {"user": self.user.agent_id} | {n: c.agent_id for n, c in self.clients.items()}
         steps = [
             network.Transition(when=network.FromSpeaker(ids[a]), then=network.AgentTarget(ids[b]))
             for a, b in turns
         ]
-        built: dict[str, Any] = network.TransitionGraph(
-            initial_speaker=ids["user"],
-            transitions=steps,
-            default_target=network.TerminateTarget("done"),
-        ).to_dict()
+        graph = network.TransitionGraph(
+            initial_speaker=ids["user"], transitions=[*first, *steps],
+            **{"default_target": network.TerminateTarget("done"), **options},
+        )  # fmt: skip
+        built: dict[str, Any] = graph.to_dict()
         return built
 
-    async def workflow(self, *turns: tuple[str, str], says: str = "Go", wait: float = 60) -> Any:
-        """Ask a workflow something, and tell all that is said until it is closed."""
-        knobs = {"graph": self.graph(*turns)}
-        channel = await self.user.open(type="workflow", target=[*self.clients], knobs=knobs)
+    async def begin(
+        self, *turns: tuple[str, str], says: str = "Go", agents: Iterable[str] = (), **options: Any
+    ) -> str:
+        """Ask a workflow something, and give the id of its channel."""
+        knobs = {"graph": self.graph(*turns, **options)}
+        target = [*(agents or self.clients)]
+        channel = await self.user.open(type="workflow", target=target, knobs=knobs)
         await self.user.send(channel.channel_id, says)
-        return await self.heard(channel.channel_id, wait)
+        return str(channel.channel_id)
+
+    async def workflow(
+        self, *turns: tuple[str, str], says: str = "Go", wait: float = 60, **options: Any
+    ) -> Any:
+        """Ask a workflow something, and tell all that is said until it is closed."""
+        return await self.heard(await self.begin(*turns, says=says, **options), wait)
+
+    async def answer(self, channel_id: str, wait: float = 60) -> Any:
+        """What is said next in a channel."""
+        return await self.user.wait_for_channel_event(
+            channel_id=channel_id, predicate=is_said, timeout=wait
+        )
+
+    def gives_out(self, agent: str, says: str = "half of it") -> None:
+        """An agent gets a tool that gives Bob a part, and does not wait for him."""
+
+        async def give_out(part: str) -> str:
+            """Have Bob do something."""
+            channel = await self.clients[agent].open(type="conversation", target="bob")
+            await channel.send(part)
+            return says
+
+        self.clients[agent].agent.add_tool(give_out)
 
     async def conversation(self, agent: str, *says: str, wait: float = 60) -> Any:
         """Talk to an agent."""
@@ -179,9 +199,7 @@ class Team:
         answers = []
         for text in says:
             await self.user.send(channel.channel_id, text)
-            answers.append(await self.user.wait_for_channel_event(
-                channel_id=channel.channel_id, predicate=is_said, timeout=wait
-            ))  # fmt: skip
+            answers.append(await self.answer(channel.channel_id, wait))
         return [shown(self.hub, answer) for answer in answers]
 
     async def heard(self, channel_id: str, wait: float) -> list[Any]:
@@ -211,13 +229,15 @@ def shown(hub: network.Hub, envelope: Any) -> tuple[Any, ...]:
     return hub.name_for(envelope.sender_id), routing.get("kind", "text"), said
 
 
+def is_told(texts: list[str]) -> bool:
+    return any(text.startswith("[monitor]") for text in texts)
+
+
 def says(text: str) -> Act:
     return lambda texts, number: text
 
 
-def scenario(
-    name: str, acts: dict[str, Act], ask: Callable[[Team], Any], began: list[Team] | None = None
-) -> Scenario:
+def scenario(name: str, acts: dict[str, Act], ask: Callable[[Team], Any]) -> Scenario:
     """A hub, its agents and what is asked; a team is made when it is built, for its hub."""
     teams: dict[int, Team] = {}
 
@@ -251,9 +271,7 @@ async def discussion(team: Team) -> Any:
     for text in ("First", "Second"):
         await team.user.send(channel.channel_id, text)
         for _ in range(2):
-            heard.append(await team.user.wait_for_channel_event(
-                channel_id=channel.channel_id, predicate=is_said, timeout=60
-            ))  # fmt: skip
+            heard.append(await team.answer(channel.channel_id))
     await channel.close()
     return [shown(team.hub, envelope) for envelope in heard]
 

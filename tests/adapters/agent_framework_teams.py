@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import agent_framework as af
@@ -13,7 +14,7 @@ import dig
 from dig.adapters import agent_framework
 
 from .framework_watch import Watched as Framework
-from .harness import Script
+from .harness import Scenario, Script
 
 
 class Watched(Framework):
@@ -140,13 +141,42 @@ class Parts:
     def build(self, start: str, **more: Any) -> af.WorkflowBuilder:
         return af.WorkflowBuilder(start_executor=self._made[start], name="team", **more)
 
+    def line(self, **more: Any) -> af.Workflow:
+        """A workflow of all of them, one after the other."""
+        built = self.build(next(iter(self._made)), **more)
+        for one, following in pairwise(self._made.values()):
+            built.add_edge(one, following)
+        return built.build()
+
+
+def joined(script: Script, b: Act, c: Act, j: Act = ends, **more: Any) -> af.Workflow:
+    """Two branches, `b` and `c`, which `j` joins."""
+    p = Parts(script, a=send("go"), b=b, c=c, j=j)
+    built = p.build("a", **more).add_fan_out_edges(p.a, [p.b, p.c])
+    return built.add_fan_in_edges([p.b, p.c], p.j).build()
+
+
+async def fails(given: Any, number: int, ctx: Any) -> None:
+    raise ValueError("no")
+
+
+def asks(name: str) -> Act:
+    """Asks somebody outside, and sends on what that says."""
+
+    async def act(given: Any, number: int, ctx: Any) -> None:
+        if number == 1:
+            await ctx.request_info(f"What does {name} need?", str, request_id=name)
+        else:
+            await ctx.send_message(given)
+
+    return act
+
 
 # --- teams ------------------------------------------------------------------------------------
 
 
 def chain(script: Script) -> af.Workflow:
-    p = Parts(script, a=send("to b"), b=send("to c"), c=ends)
-    return p.build("a").add_edge(p.a, p.b).add_edge(p.b, p.c).build()
+    return Parts(script, a=send("to b"), b=send("to c"), c=ends).line()
 
 
 def fan(script: Script) -> af.Workflow:
@@ -225,20 +255,18 @@ def typed(script: Script) -> af.Workflow:
 
 
 def failing(script: Script) -> af.Workflow:
-    async def fails(given: Any, number: int, ctx: Any) -> None:
-        raise ValueError("no")
-
     p = Parts(script, a=send("go"), b=fails, c=send("c's"), d=ends)
     return p.build("a").add_fan_out_edges(p.a, [p.b, p.c]).add_edge(p.c, p.d).build()
 
 
-def bad_condition(script: Script) -> af.Workflow:
-    def fails(data: Any) -> bool:
-        raise ValueError("no")
+def raises(data: Any) -> bool:
+    raise ValueError("no")
 
+
+def bad_condition(script: Script) -> af.Workflow:
     p = Parts(script, a=send("go"), b=ends, c=ends)
     built = p.build("a").add_edge(p.a, p.b, condition=lambda data: True)
-    return built.add_edge(p.a, p.c, condition=fails).build()
+    return built.add_edge(p.a, p.c, condition=raises).build()
 
 
 def endless(script: Script) -> af.Workflow:
@@ -248,37 +276,16 @@ def endless(script: Script) -> af.Workflow:
 
 def half_join(script: Script) -> af.Workflow:
     """A join waits for somebody who says nothing."""
-    p = Parts(script, a=send("go"), b=send("b's"), c=lambda *given: None, j=ends)
-    built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c])
-    return built.add_fan_in_edges([p.b, p.c], p.j).build()
+    return joined(script, send("b's"), lambda *given: None)
 
 
 def asking(script: Script) -> af.Workflow:
-    async def asks(given: Any, number: int, ctx: Any) -> None:
-        if number == 1:
-            await ctx.request_info("What is your name?", str, request_id="name")
-        else:
-            await ctx.send_message(f"Hello {given}")
-
-    p = Parts(script, a=asks, b=ends)
-    return p.build("a").add_edge(p.a, p.b).build()
+    return Parts(script, a=asks("name"), b=ends).line()
 
 
 def asking_both(script: Script) -> af.Workflow:
     """Two branches ask somebody outside, and are joined when he has replied."""
-
-    def asks(name: str) -> Act:
-        async def act(given: Any, number: int, ctx: Any) -> None:
-            if number == 1:
-                await ctx.request_info(f"What does {name} need?", str, request_id=name)
-            else:
-                await ctx.send_message(given)
-
-        return act
-
-    p = Parts(script, a=send("go"), b=asks("b"), c=asks("c"), j=ends)
-    built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c])
-    return built.add_fan_in_edges([p.b, p.c], p.j).build()
+    return joined(script, asks("b"), asks("c"))
 
 
 def on_a_thread(script: Script) -> af.Workflow:
@@ -293,10 +300,8 @@ def on_a_thread(script: Script) -> af.Workflow:
 
 
 def remembering(script: Script) -> af.Workflow:
-    p = Parts(script, a=send("go"), b=send("b's"), c=send("c's"), d=ends)
-    built = p.build("a", checkpoint_storage=af.InMemoryCheckpointStorage())
-    built = built.add_fan_out_edges(p.a, [p.b, p.c])
-    return built.add_fan_in_edges([p.b, p.c], p.d).build()
+    storage = af.InMemoryCheckpointStorage()
+    return joined(script, send("b's"), send("c's"), checkpoint_storage=storage)
 
 
 def around(script: Script, inner: af.Workflow, **more: Any) -> af.Workflow:
@@ -331,3 +336,151 @@ def talking(script: Script) -> af.Workflow:
     )
     built = af.WorkflowBuilder(start_executor=team["ann"])
     return built.add_edge(team["ann"], team["bob"]).build()
+
+
+# --- what they are asked, in every way in which a workflow can be called ---
+
+
+def told(events: Any) -> list[str]:
+    """What a host sees of events: types, executors, and data."""
+    return [f"{event.type} {event.executor_id} {_plain(event.data)!r}" for event in events]
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, list):
+        return [_plain(one) for one in data]
+    return data.to_dict() if hasattr(data, "to_dict") else data
+
+
+async def ask(team: af.Workflow) -> Any:
+    result = await team.run("?")
+    return [told(result), told(result.status_timeline()), _plain(result.get_outputs())]
+
+
+async def ask_twice(team: af.Workflow) -> Any:
+    return [await ask(team), await ask(team)]
+
+
+async def stream(team: af.Workflow) -> Any:
+    pieces = team.run("?", stream=True)
+    seen = [told([event]) async for event in pieces]
+    return [seen, told(await pieces.get_final_response())]
+
+
+async def look_at_some(team: af.Workflow) -> Any:
+    seen = []
+    async for event in team.run("?", stream=True):
+        seen.append(event.type)
+        if event.type == "executor_completed":
+            break
+    return seen
+
+
+async def answer_back(team: af.Workflow) -> Any:
+    return [await ask(team), told(await team.run(responses={"name": "Ada"}))]
+
+
+async def kept_of(team: af.Workflow) -> list[Any]:
+    """The checkpoints of a workflow, in order."""
+    storage: Any = team._runner.context._get_effective_checkpoint_storage()
+    return sorted(await storage.list_checkpoints(workflow_name="team"), key=lambda c: c.timestamp)
+
+
+async def branch_off(team: af.Workflow) -> Any:
+    first, kept = await ask(team), await kept_of(team)
+    return [first, *[told(await team.run(checkpoint_id=one.checkpoint_id)) for one in kept]]
+
+
+async def drop_and_restore(team: af.Workflow) -> Any:
+    """A stream is dropped after the first step, and another run takes up what it has left."""
+    stream = team.run("?", stream=True)
+    async for event in stream:
+        if event.type == "superstep_completed":
+            break
+    del stream
+    return told(await team.run(checkpoint_id=(await kept_of(team))[-1].checkpoint_id))
+
+
+async def drop_and_ask(team: af.Workflow) -> Any:
+    """The framework refuses another run, since the messages of the first are there still."""
+    await look_at_some(team)
+    try:
+        return await ask(team)
+    except RuntimeError as error:
+        return repr(error)
+
+
+async def answer_both(team: af.Workflow) -> Any:
+    await team.run("?")
+    return told(await team.run(responses={"b": "Ada", "c": "Rome"}))
+
+
+async def as_agent(team: af.Workflow) -> Any:
+    response = await team.as_agent("all").run("?")
+    return [message.text for message in response.messages]
+
+
+async def refused(team: af.Workflow) -> Any:
+    """A second run at the same time is refused by the framework."""
+    first = asyncio.ensure_future(ask(team))
+    await asyncio.sleep(0)
+    try:
+        await ask(team)
+    except Exception as error:
+        return [repr(error), await first]
+
+
+ASKED: dict[Callable[[Any], Awaitable[Any]], tuple[Callable[[Script], Any], ...]] = {
+    ask: (
+        chain, fan, conditional, async_condition, switch,
+        selection, several_at_once, turned_down, failing,
+        bad_condition, endless, half_join, nested, designated,
+        talking, typed, on_a_thread,
+    ),
+    ask_twice: (chain, fan, half_join),
+    stream: (fan, conditional, designated, talking, failing),
+    look_at_some: (fan,),
+    answer_back: (asking,),
+    answer_both: (asking_both,),
+    branch_off: (remembering,),
+    drop_and_ask: (fan,),
+    drop_and_restore: (remembering,),
+    as_agent: (talking,),
+    refused: (chain,),
+}  # fmt: skip
+
+
+def team(build: Callable[[Script], Any], drive: Any = ask) -> Scenario:
+    return Scenario(f"{build.__name__}-{drive.__name__}", build, drive)
+
+
+SCENARIOS = [team(build, drive) for drive, builds in ASKED.items() for build in builds]
+
+
+def two_workers(script: Script) -> af.Workflow:
+    p = Parts(script, a=send("go", "b"), b=ends, c=put_out("c did it"), d=passes_on)
+    built = p.build("a").add_edge(p.a, p.b)
+    return built.add_edge(p.a, p.c).add_edge(p.b, p.d).build()
+
+
+def inside(build: Callable[[Script], af.Workflow], drive: Any = ask, **more: Any) -> Scenario:
+    """The workflow is an executor of another one, which is wrapped."""
+
+    def within(script: Script) -> af.Workflow:
+        return around(script, build(script), **more)
+
+    return Scenario(f"inside-{build.__name__}-{drive.__name__}", within, drive)
+
+
+def deep(script: Script) -> af.Workflow:
+    """A workflow in a workflow, to be put into a third one."""
+    return around(script, chain(script))
+
+
+INSIDE = [
+    *map(inside, (chain, deep, fan, failing, endless)),
+    inside(asking, answer_back, propagate_request=True),
+    inside(chain, ask_twice),
+    inside(fan, stream, allow_direct_output=True),
+]
+"""Workflows with others in them, in which nothing can be healed."""

@@ -1,29 +1,49 @@
-"""Cases that together come through every call that AutoGen's adapter makes of a session."""
+"""AutoGen: what `test_conformance` has to know of it, and cases for all of its adapter."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
+from autogen_agentchat.base import TerminationCondition
 from autogen_agentchat.teams import RoundRobinGroupChat
-from autogen_core import SingleThreadedAgentRuntime, TopicId
+from autogen_core import AgentId, SingleThreadedAgentRuntime
 
-from dig.detectors import standard
+import dig
+from dig.adapters import autogen as adapter
+from dig.adapters.autogen.group import BounceableTermination
+from dig.graph.records import Limits
 from dig.runtime.host import Setup
 
 from . import autogen_runtimes as runtimes
 from . import autogen_teams as teams
 from .autogen_runtimes import RUNTIMES, Act, Net, says
 from .autogen_teams import ask
-from .framework_cases import Case, Wrap
-from .framework_gates import Usher, behind
-from .framework_watch import ticking
+from .conformance import Framework, Refused, Waiting
+from .framework_cases import Case, Cases, Wrap
+from .framework_gates import Keeper, behind, usher
+from .framework_signatures import Pair
+from .framework_watch import ladder, ticking
 from .harness import Scenario, Script
-from .test_autogen_healing import ask_two, early, early_once, ping_pong
-from .test_autogen_relief import ladder, relieved
-from .test_autogen_waiting import dropped_and_asking, go_on, stopped_graph, with_person
-from .test_gates import Keeper
+from .test_autogen import (
+    HANGING,
+    MANY,
+    ask_two,
+    asking_branch,
+    choosing_slowly,
+    dropped_and_asking,
+    early,
+    early_once,
+    go_on,
+    many,
+    ping_pong,
+    stopped_graph,
+    with_person,
+)
+from .test_autogen_interface import nobody
+from .test_autogen_runtimes import ASKS_TWO, ask_ann, crowded, tell_and_wait
 
 PLAIN = [
     "several_first-ask", "swarm-cancelled", "graph-ask_twice", "graph-cancelled", "dropping-ask",
@@ -35,11 +55,7 @@ OUTSIDE: dict[str, Any] = {"outside": {"collector"}}
 
 def keeping(*kept: Any, after_s: float = 5.0) -> Callable[[], Setup]:
     """Makes a setup in which nothing but a gate intervenes, which keeps some payloads."""
-    return lambda: Setup(detectors=standard, healers=dict, gates=[Keeper(*kept, after_s=after_s)])
-
-
-async def ask_ann(net: Net) -> Any:
-    return await net.ask("ann")
+    return behind(Keeper(*kept, after_s=after_s))
 
 
 async def tell_ann(net: Net) -> Any:
@@ -95,12 +111,6 @@ async def beside(node: Any, message: Any) -> str:
 async def nothing(node: Any, message: Any) -> None: ...
 
 
-async def tell_and_wait(net: Net) -> Any:
-    await net.runtime.publish_message(runtimes.Tell("Go"), TopicId("ann", "default"))
-    await asyncio.sleep(60)
-    return net.heard
-
-
 def silent(wrap: Wrap) -> Scenario:
     """Nobody answers, and who is told of that has nothing to say either."""
     return ticking(net("silent", {"ann": nothing}, tell_and_wait), wrap)
@@ -131,13 +141,6 @@ def unwrapped(wrap: Wrap) -> Scenario:
 
     asked = teams.scenario(teams.round_robin, drive)
     return Scenario(asked.name, lambda script: wrap(asked.build(script)), asked.drive)
-
-
-def nobody(script: Script) -> Any:
-    """The manager raises before anybody has spoken."""
-    team = teams.choosing_wrong(script)
-    team._selector_func = lambda thread: "nobody"
-    return team
 
 
 def guarded(script: Script) -> Any:
@@ -184,21 +187,112 @@ CASES = [
     Case(teams.scenario(with_person)),
     Case(teams.scenario(early)),
     Case(teams.scenario(early_once, ask_two)),
-    Case(teams.scenario(teams.round_robin, teams.ask_twice), behind(Usher())),
+    Case(teams.scenario(teams.round_robin, teams.ask_twice), behind(usher())),
     Case(teams.scenario(teams.graph, teams.ask_twice), lost=("turn.hand_over", 1)),
     Case(telling_twice, options=OUTSIDE, lost=("turn.call", 1)),
-    Case(teams.scenario(teams.round_robin), behind(Usher("Welcome."))),
+    Case(teams.scenario(teams.round_robin), behind(usher("Welcome."))),
     Case(teams.scenario(teams.round_robin, teams.cancelled), keeping("A part")),
     Case(teams.scenario(teams.round_robin, ask_briefly), keeping("A part")),
     Case(teams.scenario(teams.round_robin, leave), keeping("A part")),
     Case(unwrapped),
     Case(net("giving_up", {"ann": runtimes.gives_up, "bob": slow})),
     Case(net("waiting", {"ann": tells_and_waits, "bob": nothing}, tell_ann), options=OUTSIDE),
-    Case(passing_on, behind(Usher()), OUTSIDE),
-    Case(passing_on, behind(Usher("Welcome.")), {**OUTSIDE, "annotate": as_it_is}),
-    Case(net("asking", {"ann": runtimes.asks_bob, "bob": says("Yes")}), behind(Usher())),
-    Case(telling_twice, behind(Usher()), OUTSIDE),
+    Case(passing_on, behind(usher()), OUTSIDE),
+    Case(passing_on, behind(usher("Welcome.")), {**OUTSIDE, "annotate": as_it_is}),
+    Case(net("asking", {"ann": runtimes.asks_bob, "bob": says("Yes")}), behind(usher())),
+    Case(telling_twice, behind(usher()), OUTSIDE),
     Case(net("beside", {"ann": beside}), options=OUTSIDE),
-    Case(relieved, ladder, {"allow": {"reassign"}}),
+    Case(HANGING.asked, ladder, {"allow": {"reassign"}}),
     Case(silent, options={**OUTSIDE, "deliver": lambda agent, note: None}),
 ]
+SCENARIOS = [*teams.SCENARIOS, *RUNTIMES]
+
+
+async def in_docs(lines: Sequence[Any]) -> int:
+    names: dict[str, Any] = {"team": teams.round_robin(Script())}
+    await eval(lines[0], names)
+    assert names["result"].messages[-1].content == "TERMINATE"
+    async with Net(Script(), {"planner": says("It rains.")}) as net:
+        planner = AgentId("planner", "default")
+        question = runtimes.Ask("?")
+        names = {"dig": dig, "runtime": net.runtime, "planner": planner, "question": question}
+        await eval(lines[1], names)
+        assert names["answer"].text == "It rains."
+    dig.unwrap(net.runtime)
+    return 2
+
+
+def options(asked: Scenario) -> dict[str, Any]:
+    return OUTSIDE if asked in RUNTIMES else {}
+
+
+def refused(team: Callable[[], Any], why: str, **options: Any) -> Refused:
+    return Refused(team, why, options)
+
+
+def chat() -> Any:
+    return teams.round_robin(Script())
+
+
+runtime = SingleThreadedAgentRuntime
+
+
+FRAMEWORKS = [
+    Framework(
+        "autogen", teams.Watched, package="autogen-core", scenarios=SCENARIOS,
+        marks=[pytest.mark.filterwarnings("ignore:Multiple handoffs detected")],
+        cancelled=("selector-ask", "limited-ask", "telling", "asking_in_turn"),
+        is_over=lambda watched: watched.session.statistics().open_turns == 0,
+        going_round=[teams.scenario(ping_pong)],
+        unsolved="Maximum number of messages 40", solved="I do it.",
+        asking=[net("twice", ASKS_TWO, ask_ann)], told="once is enough", crowded=crowded,
+        faults=Cases(
+            adapter, teams.Watched, CASES, most=6, caller="turn", sender="turn", waiting="turn"
+        ),
+        at_least=80,
+        fragile=(
+            "swarm-ask", "dropping-ask", "graph-ask_twice", "several_first-ask",
+            "failing-caught_and_again", "round_robin-cancelled", "at_once_in_turn", "telling_all",
+            "caught", "giving_up", "odd",
+        ),
+        options=options,
+        unhealed=[(teams.scenario(ping_pong), None)],
+        unheld=[teams.scenario(teams.graph, teams.ask_twice)],
+        tapped=SCENARIOS,
+        # The condition of a manager, which is an object.
+        replaced=lambda: [Pair(TerminationCondition.__call__, BounceableTermination.__call__)],
+        refused=[
+            refused(
+                lambda: teams.assistant(Script(), "ann", teams.says("x")),
+                "AssistantAgent is no team or runtime",
+            ),
+            refused(chat, "outside= is for runtimes", outside=["collector"]),
+            refused(chat, "an AutoGen team cannot reroute", require={"reroute"}),
+            refused(chat, "handoff='x' is no function", handoff="x"),
+            refused(runtime, "handoff= is for teams", handoff=bool),
+            refused(runtime, "'collector' is no set of names", outside="collector"),
+            refused(runtime, "allow can name bounce", allow=["tell"]),
+            refused(runtime, "an AutoGen runtime cannot bounce", require={"bounce"}),
+            refused(runtime, "tools= is for teams", tools=True),
+        ],
+        lacks=(SingleThreadedAgentRuntime, "_get_agent", "no _get_agent"),
+        at_once=next(one for one in RUNTIMES if one.name == "at_once"),
+        waiting=[
+            Waiting(teams.scenario(asking_branch), 0),
+            Waiting(teams.scenario(stopped_graph, go_on), 0, 2),
+            Waiting(teams.scenario(dropped_and_asking), 0),
+            Waiting(teams.scenario(with_person)),
+            Waiting(teams.scenario(many), MANY),
+            Waiting(
+                teams.scenario(choosing_slowly), overdue_s=59,
+                limits=Limits(mc_window_s=5, activation_limit_s=20),
+            ),
+        ],
+        hanging=HANGING,
+        example=(
+            ("ER", "ET"),
+            ("Transferred to.*", "Paid back. DONE", "(?!.*snow).*", ".*snows on 12.*"),
+        ),
+        docs=in_docs,
+    )
+]  # fmt: skip

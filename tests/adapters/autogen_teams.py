@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from inspect import isawaitable
 from typing import Any
 
 from autogen_agentchat import conditions, teams
@@ -18,11 +17,11 @@ from autogen_core.models import ChatCompletionClient, CreateResult, ModelInfo, R
 
 from dig.adapters import autogen
 
-from .framework_watch import Watched as Framework
+from . import framework_watch
 from .harness import Scenario, Script
 
 
-class Watched(Framework):
+class Watched(framework_watch.Watched):
     """Wraps teams and runtimes."""
 
     adapter = autogen
@@ -57,18 +56,12 @@ class Agent(BaseChatAgent):  # type: ignore[misc]
 
     async def on_messages(self, messages: Sequence[Any], token: CancellationToken) -> Response:
         texts = [message.content for message in messages]
-        async with self.script.turn(self.name, texts) as number:
-            does = self.act(texts, number)
-            if isawaitable(does):
-                does = await does
-            if isinstance(does, BaseException):
-                raise does
-            if isinstance(does, To):
-                (target,) = does.agents
-                said = HandoffMessage(content=does.said, target=target, source=self.name)
-            else:
-                said = TextMessage(content=does, source=self.name)
-            return Response(chat_message=said)
+        does = await self.script.act(self.name, self.act, texts)
+        if isinstance(does, To):
+            (target,) = does.agents
+            handoff = HandoffMessage(content=does.said, target=target, source=self.name)
+            return Response(chat_message=handoff)
+        return Response(chat_message=TextMessage(content=does, source=self.name))
 
     async def on_reset(self, token: CancellationToken) -> None:
         self.script.log.append((self.name, "reset", ""))
@@ -87,17 +80,12 @@ class Model(ChatCompletionClient):  # type: ignore[misc]
 
     async def create(self, messages: Sequence[Any], **more: Any) -> CreateResult:
         texts = [str(message.content) for message in messages[-4:]]
-        async with self.script.turn(self.name, texts) as number:
-            does = self.act(texts, number)
-            if isawaitable(does):
-                does = await does
-            if isinstance(does, BaseException):
-                raise does
-            if isinstance(does, To):
-                does = [call(f"transfer_to_{agent}") for agent in does.agents]
-            return CreateResult(
-                finish_reason="stop", content=does, usage=RequestUsage(1, 1), cached=False
-            )
+        does = await self.script.act(self.name, self.act, texts)
+        if isinstance(does, To):
+            does = [call(f"transfer_to_{agent}") for agent in does.agents]
+        return CreateResult(
+            finish_reason="stop", content=does, usage=RequestUsage(1, 1), cached=False
+        )
 
     async def create_stream(self, messages: Sequence[Any], **more: Any) -> AsyncIterator[Any]:
         result = await self.create(messages)
@@ -147,8 +135,30 @@ def assistant(script: Script, name: str, act: Act, **more: Any) -> AssistantAgen
     return AssistantAgent(name, Model(script, name, act), **more)
 
 
+def two_handoffs(script: Script) -> AssistantAgent:
+    """Ann hands over to Bob and Cyd at once, of whom AutoGen takes the first."""
+    return assistant(script, "ann", lambda texts, n: To("bob", "cyd"), handoffs=["bob", "cyd"])
+
+
 def agents(script: Script, **acts: Act) -> list[Agent]:
     return [Agent(script, name, act) for name, act in acts.items()]
+
+
+def flow(people: Sequence[Any], *edges: str, end: Any = None, **conditions: Any) -> Any:
+    """A graph of agents.
+
+    Args:
+        people: The agents.
+        edges: Who speaks after whom: `ann bob`.
+        end: The condition at which it ends before its end.
+        conditions: Those of the edges to some agents.
+    """
+    named, built = {one.name: one for one in people}, teams.DiGraphBuilder()
+    for one in people:
+        built.add_node(one)
+    for source, target in map(str.split, edges):
+        built.add_edge(named[source], named[target], condition=conditions.get(target))
+    return teams.GraphFlow([*people], graph=built.build(), termination_condition=end)
 
 
 def until(most: int = 12) -> Any:
@@ -263,9 +273,8 @@ def swarm(script: Script) -> Any:
 
 def dropping(script: Script) -> Any:
     """Two handoffs at once, of which AutoGen carries out one; the other one is made up for."""
-    ann = assistant(script, "ann", lambda texts, n: To("bob", "cyd"), handoffs=["bob", "cyd"])
     others = agents(script, bob=lambda texts, number: To("cyd", said="Yours"), cyd=says(DONE))
-    return teams.Swarm([ann, *others], termination_condition=until())
+    return teams.Swarm([two_handoffs(script), *others], termination_condition=until())
 
 
 def handing_to_user(script: Script) -> Any:
@@ -283,25 +292,17 @@ async def ask_and_answer(team: Any) -> Any:
 
 def graph(script: Script) -> Any:
     """Two branches that are joined, and a leaf beside them."""
-    ann, bob, cyd, dan, eve = agents(
+    people = agents(
         script, ann=says("Split"), bob=says("Left"), cyd=says("Right"), dan=says("Both"),
         eve=says("Aside"),
     )  # fmt: skip
-    built = teams.DiGraphBuilder()
-    for node in (ann, bob, cyd, dan, eve):
-        built.add_node(node)
-    built.add_edge(ann, bob).add_edge(ann, cyd).add_edge(bob, dan).add_edge(cyd, dan)
-    built.add_edge(cyd, eve)
-    return teams.GraphFlow([ann, bob, cyd, dan, eve], graph=built.build())
+    return flow(people, "ann bob", "ann cyd", "bob dan", "cyd dan", "cyd eve")
 
 
 def several_first(script: Script) -> Any:
     """Two begin at once, and one of them takes longer than a round."""
-    ann, bob, cyd = agents(script, ann=says("One"), bob=says("Two"), cyd=says("Sum"))
-    built = teams.DiGraphBuilder()
-    built.add_node(ann).add_node(bob).add_node(cyd)
-    built.add_edge(ann, cyd).add_edge(bob, cyd)
-    return teams.GraphFlow([ann, bob, cyd], graph=built.build())
+    people = agents(script, ann=says("One"), bob=says("Two"), cyd=says("Sum"))
+    return flow(people, "ann cyd", "bob cyd")
 
 
 def ledger(speaker: str, done: bool) -> str:
@@ -355,11 +356,8 @@ def failing(script: Script) -> Any:
 
 def failing_beside(script: Script) -> Any:
     """One of two branches fails, while the other one works."""
-    ann, bob, cyd = agents(script, ann=says("Split"), bob=raises, cyd=says("Right"))
-    built = teams.DiGraphBuilder()
-    built.add_node(ann).add_node(bob).add_node(cyd)
-    built.add_edge(ann, bob).add_edge(ann, cyd)
-    return teams.GraphFlow([ann, bob, cyd], graph=built.build())
+    people = agents(script, ann=says("Split"), bob=raises, cyd=says("Right"))
+    return flow(people, "ann bob", "ann cyd")
 
 
 def choosing_wrong(script: Script) -> Any:

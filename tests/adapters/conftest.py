@@ -12,7 +12,7 @@ from tests.helpers import backends
 
 FRAMEWORKS = {
     "ag2": "ag2", "agent_framework": "agent_framework", "autogen": "autogen_agentchat",
-    "openai_agents": "agents.testing",
+    "langgraph": "langgraph", "openai_agents": "agents.testing",
 }  # fmt: skip
 """By the beginning of the names of its files of tests: what a framework must have installed."""
 
@@ -24,9 +24,15 @@ def is_installed(module: str) -> bool:
     return False
 
 
-collect_ignore_glob = [
-    f"test_{name}*.py" for name, module in FRAMEWORKS.items() if not is_installed(module)
-]
+INSTALLED = [name for name, module in FRAMEWORKS.items() if is_installed(module)]
+
+collect_ignore_glob = [f"test_{name}*.py" for name in FRAMEWORKS if name not in INSTALLED]
+
+
+@pytest.fixture
+def every(pytestconfig: pytest.Config) -> int:
+    """At one of how many steps a request is cancelled; at all of them in the nightly run."""
+    return 1 if pytestconfig.getoption("whole") else 3
 
 
 @pytest.fixture(params=["asyncio", "trio"])

@@ -80,18 +80,21 @@ class Cases:
     """The cases of one adapter.
 
     Args:
-        sites: Its sites.
         adapter: Its package.
         watched: What wraps its teams, made of a mode and a setup.
         cases: The cases.
         most: How many faults a site is made to have at most; ``None``: as `MANY` has it.
+        also: Further names of variables, as `Sites` takes them.
+
+    Attributes:
+        sites: Where it calls the monitor.
     """
 
     def __init__(
-        self, sites: Sites, adapter: Any, watched: Any, cases: Sequence[Case],
-        most: int | None = None,
+        self, adapter: Any, watched: Any, cases: Sequence[Case], most: int | None = None,
+        **also: str,
     ) -> None:  # fmt: skip
-        self._sites = sites
+        self.sites = Sites(adapter, **also)
         self._adapter = adapter
         self._watched = watched
         self._cases = cases
@@ -106,7 +109,7 @@ class Cases:
         """The sites that no case comes through, and the calls that are no site."""
         passed = {site for _, known in self.known for site in known.passes}
         unread = {call for _, known in self.known for call in known.unread}
-        return [*(str(site) for site in self._sites.all if site not in passed), *sorted(unread)]
+        return [*(str(site) for site in self.sites.all if site not in passed), *sorted(unread)]
 
     def must_stand(self, site: Site) -> None:
         """The hosts see nothing of a fault at a site, at its first pass or its last one."""
@@ -119,9 +122,8 @@ class Cases:
             assert known.allows(seen), f"{site} failed in {when}: {seen}"
 
     def must_stand_for_good(
-        self, called: str, asked: Scenario, known: Outcome, watched: Callable[[], Any],
-        wrapping: Callable[[Any], Wrap] = lambda watched: watched,
-    ) -> None:  # fmt: skip
+        self, called: str, asked: Scenario, known: Outcome, watched: Callable[[], Any]
+    ) -> None:
         """A host sees nothing of what fails from its first or third call on.
 
         Args:
@@ -129,12 +131,11 @@ class Cases:
             asked: What the host asks.
             known: What it sees without a monitor.
             watched: Makes what wraps the team.
-            wrapping: What of that the team is handed to.
         """
         for at in (1, 3):
             watching = watched()
             with broken(called, self._adapter, at):
-                mine = play(asked, wrapping(watching))
+                mine = play(asked, watching)
             watching.detach()
             assert mine == known, f"{called}, {asked}, from call {at} on"
 
@@ -144,7 +145,7 @@ class Cases:
         Where many cases come through, each has one of these, and others have the others.
         """
         through = [(case, known) for case, known in self.known if known.passes[site]]
-        first = self._sites.all.index(site)
+        first = self.sites.all.index(site)
         if self._most is not None:
             step = -(-len(through) // self._most)
             through = through[first % step :: step] if through else []
@@ -167,7 +168,7 @@ class Cases:
     def _play(self, case: Case, *fault: Any) -> tuple[Outcome, Passes]:
         watched = self._watched(case.mode, case.setup(), strict=False, **case.options)
         with ExitStack() as stack:
-            passes: Passes = stack.enter_context(self._sites.passing(*fault))
+            passes: Passes = stack.enter_context(self.sites.passing(*fault))
             if case.lost is not None:
                 name, at = case.lost
                 stack.enter_context(broken(name, self._adapter, at))

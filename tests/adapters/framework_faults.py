@@ -18,7 +18,7 @@ from tests.helpers import Recorder
 
 from .framework_watch import Broken, Watched
 
-PARTS = ["detectors", "healers", "gates", "sink", "on_finding"]
+PARTS = ("detectors", "healers", "gates", "sink", "on_finding")
 """What a user may hand in, and what may break."""
 
 KINDS: dict[str, Any] = {"session": Session, "turn": Turn, "guard": Guard}

@@ -24,7 +24,7 @@ from dig.adapters.base import Patches
 from dig.detectors import standard
 from dig.runtime.host import Setup
 
-from .harness import Scenario, play
+from .harness import Scenario, bare, play
 
 FINDING = Setup(detectors=standard)
 """Everything is found, and nothing healed: healing changes what comes of a team."""
@@ -94,27 +94,28 @@ def naming(whole: Any, made: Any) -> Any:
 
 
 def must_look_alike(
-    watched: Any, asked: Iterable[Scenario], others: Callable[[], Iterable[Pair]] = list
+    watched: Any, asked: Iterable[Scenario], replaced: Callable[[], Iterable[Pair]] = list
 ) -> None:
     """All that is replaced while teams are asked has the signature and the kind of what was there.
 
     Args:
         watched: What wraps teams, made of a mode and a setup.
         asked: The teams, and what they are asked.
-        others: What is replaced by other means than patches.
+        replaced: What is replaced by other means than patches.
     """
     with tapped() as pairs:
         for one in asked:
             play(one, watched("heal", FINDING))
-    assert pairs, "nothing was replaced"
-    assert not [what for pair in (*pairs, *others()) for what in pair.differences()]
+    every = [*pairs, *replaced()]
+    assert every, "nothing was replaced"
+    assert not [what for pair in every for what in pair.differences()]
 
 
 def must_take_keywords(watched: Any, asked: Iterable[Scenario]) -> None:
     """A team that calls all that was replaced with keywords comes to the same as without."""
     for one in asked:
-        bare = play(one)
         for mode in ("observe", "heal"):
             with tapped(by_name=True):
                 wrapped = play(one, watched(mode, FINDING))
-            assert (wrapped.returned, wrapped.raised) == (bare.returned, bare.raised), str(one)
+            alone = bare(one)
+            assert (wrapped.returned, wrapped.raised) == (alone.returned, alone.raised), str(one)

@@ -13,11 +13,11 @@ from dig.adapters import Attached, Session
 from dig.detectors import standard, standard_healers
 from dig.detectors.protocols import Detector, Healer
 from dig.detectors.thresholds import Thresholds
-from dig.graph.records import HealRow, IncidentRow, Limits
+from dig.graph.records import Emit, End, HealRow, IncidentRow, Limits, Start
 from dig.runtime.host import Setup
 from tests.helpers import Recorder
 
-from .harness import Scenario
+from .harness import Outcome, Scenario, play
 from .watching import Watched as Live
 
 
@@ -90,11 +90,57 @@ class Watched:
     def patterns(self) -> list[str]:
         return [finding.pattern for finding in self.session.findings]
 
+    def rows(self, kind: type[Any]) -> list[Any]:
+        return [row for row in self.records if isinstance(row, kind)]
+
     def healed(self) -> list[str]:
-        return [record.action for record in self.records if isinstance(record, HealRow)]
+        return [row.action for row in self.rows(HealRow)]
 
     def incidents(self) -> list[str]:
-        return [record.what for record in self.records if isinstance(record, IncidentRow)]
+        return [row.what for row in self.rows(IncidentRow)]
+
+    def ran(self) -> list[str]:
+        """The agents that have had a turn, one for each activation."""
+        return [row.agent for row in self.rows(Start)]
+
+    def answers(self) -> list[Any]:
+        """What was submitted."""
+        return [row.payload for row in self.rows(Emit) if row.final]
+
+    def errors(self) -> dict[str, tuple[str, str | None, bool]]:
+        """By agent: its error, the agent that this comes from, and whether it was called off."""
+        agents = {row.activation: row.agent for row in self.rows(Start)}
+        return {
+            agents[row.activation]: (row.error, agents.get(row.because or ""), bool(row.cancelled))
+            for row in self.rows(End)
+            if row.error is not None
+        }
+
+    def ends(self) -> dict[str, str]:
+        """By agent: `raised`, `passes on` or `called off`, of those with an error."""
+        return {
+            agent: "passes on" if because else "called off" if cancelled else "raised"
+            for agent, (_, because, cancelled) in self.errors().items()
+        }
+
+    def failed(self) -> list[tuple[str, str | None]]:
+        """How each request has failed, and the agent whose error ended it."""
+        agents = {row.activation: row.agent for row in self.rows(Start)}
+        details = [row.detail for row in self.rows(IncidentRow) if row.what == "request_failed"]
+        return [(one["how"], agents.get(one.get("activation") or "")) for one in details]
+
+    def must_change_nothing(
+        self, asked: Scenario, *, seed: int = 0, ticks: bool = False
+    ) -> Outcome:
+        """The host sees what it sees without a monitor, which is returned."""
+        bare = play(asked, seed=seed)
+        assert play(self.ticking(asked) if ticks else asked, self, seed=seed) == bare
+        return bare
+
+    def must_be_over(self) -> None:
+        """The trace is sound, and nothing is left open."""
+        assert self.leaves_nothing_open()
+        self.must_be_sound()
 
     def must_be_sound(self) -> None:
         """A reader of the trace finds in it what was found live, and nothing lost.
@@ -114,6 +160,12 @@ class Watched:
             and set(monitored.agents) >= set(monitored.run.agents)
             and not any("#" in name for name in monitored.agents)
         )
+
+
+def ladder() -> Setup:
+    """Healing step by step, by the thresholds of the commands."""
+    limits = Thresholds().limits
+    return Setup(detectors=standard, healers=standard_healers, limits=limits, ladder=True)
 
 
 def ticking(asked: Scenario, wrap: Callable[[Any], Any]) -> Scenario:

@@ -14,8 +14,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
+from inspect import isawaitable
 from random import Random
 from typing import Any, TypeVar, TypeVarTuple
+from zlib import crc32
 
 from tests.helpers import VirtualLoop
 
@@ -61,6 +64,16 @@ class Script:
             self.log.append((agent, "ends", ""))
         finally:
             self.busy -= 1
+
+    async def act(self, agent: str, act: Callable[[Any, int], Any], seen: Any) -> Any:
+        """One turn of an agent, in which it does what it does with what it sees, and may raise."""
+        async with self.turn(agent, seen) as number:
+            does = act(seen, number)
+            if isawaitable(does):
+                does = await does
+            if isinstance(does, BaseException):
+                raise does
+            return does
 
 
 @dataclass(frozen=True)
@@ -186,18 +199,22 @@ def play(
     return outcome
 
 
+@cache
+def bare(scenario: Scenario) -> Outcome:
+    """What a host sees without a monitor."""
+    return play(scenario)
+
+
 def cancelled_everywhere(
-    scenario: Scenario, wrap: Callable[[Any], Any] = lambda team: team, *, seed: int = 0
+    scenario: Scenario, wrap: Callable[[Any], Any], *, every: int = 1
 ) -> Iterator[tuple[int, Outcome, Outcome]]:
-    """The same play, bare and wrapped, cancelled at each step in turn.
+    """The same play, bare and wrapped, cancelled at each step in turn, or at one of so many.
 
     Yields:
-        The step, and both outcomes; after the last step nothing is cancelled any more.
+        The step, and both outcomes.
     """
-    last = play(scenario, seed=seed).steps
-    for step in range(1, last + 1):
-        bare = play(scenario, seed=seed, cancel_at=step)
-        yield step, bare, play(scenario, wrap, seed=seed, cancel_at=step)
+    for step in range(1 + crc32(scenario.name.encode()) % every, bare(scenario).steps + 1, every):
+        yield step, play(scenario, cancel_at=step), play(scenario, wrap, cancel_at=step)
 
 
 _RANDOM = re.compile(

@@ -1,10 +1,10 @@
-"""Cases that together come through every call that LangGraph's adapter makes of a session."""
+"""LangGraph: what `test_conformance` has to know of it, and cases for all of its adapter."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from inspect import signature
+from collections.abc import Sequence
+from inspect import isfunction
 from typing import Any
 
 from langchain_core.tools import tool
@@ -12,20 +12,48 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
+from dig.adapters import langgraph as adapter
 from dig.detectors import standard, standard_healers
 from dig.detectors.policy import HEAL_ALL
 from dig.detectors.thresholds import Thresholds
 from dig.runtime.host import Setup
 
-from .framework_cases import Case, Wrap
-from .framework_gates import Hanging, Usher, behind
-from .harness import Scenario, Script
-from .langgraph_asked import QUESTION, SCENARIOS, ask, ask_at_once, ask_twice, thread
-from .langgraph_teams import State, around, asking, chain, fan, graph, half_join, node
-from .langgraph_watch import team
-from .test_langgraph_healing import ask_ping_pong, ask_thread, ping_pong, twice
-from .test_langgraph_interface import HEALED_TWICE, INNER, Elsewhere
-from .test_langgraph_relief import ladder, relieved
+from .conformance import Framework, Refused
+from .framework_cases import Case, Cases
+from .framework_faults import PARTS
+from .framework_gates import NEVER, answers, behind, to, usher
+from .framework_signatures import Pair
+from .framework_watch import ladder
+from .harness import Script
+from .langgraph_teams import (
+    HAS_HANDLERS,
+    HEALED_TWICE,
+    INNER,
+    QUESTION,
+    SCENARIOS,
+    State,
+    Watched,
+    ask,
+    ask_at_once,
+    ask_thread,
+    ask_twice,
+    asking,
+    chain,
+    fan,
+    graph,
+    half_join,
+    handled,
+    inside,
+    line,
+    nested,
+    remembered,
+    retried,
+    team,
+    thread,
+)
+from .test_langgraph import HANGING, ask_ping_pong, crowded, ping_pong, shared_out, twice
+from .test_langgraph_inside import Inside
+from .test_langgraph_interface import elsewhere, plain
 
 PLAIN = [
     "fan-ask", "send-ask", "two_teams-ask", "failing-ask", "retried-ask", "half_join-ask",
@@ -35,13 +63,6 @@ PLAIN = [
 
 
 OBSERVED = ["fan-ask_at_once", "failing-streamed", "asking-answer_back"]
-
-
-def remembered(script: Script) -> Any:
-    """An answer can go back, and the join runs that never ran."""
-    built = half_join(script)
-    built.checkpointer = InMemorySaver()
-    return built
 
 
 def circling(script: Script) -> Any:
@@ -54,15 +75,6 @@ def circling(script: Script) -> Any:
 
 async def ask_with_few_steps(team: Any) -> Any:
     return await team.ainvoke(QUESTION, thread(recursion_limit=8))
-
-
-def elsewhere(to: str) -> Setup:
-    one = Elsewhere("b", to)
-    return Setup(detectors=lambda: [one], healers=lambda: {"ELSEWHERE": one}, policy=HEAL_ALL)
-
-
-def line(script: Script) -> Any:
-    return graph(script, "abcd", [(START, "a"), ("a", "b"), ("b", "c")]).compile()
 
 
 def beside(script: Script) -> Any:
@@ -154,44 +166,6 @@ async def ask_on_thread(team: Any) -> Any:
     return team.invoke(QUESTION)
 
 
-def handled(script: Script) -> Any:
-    """A node that fails, and another one that takes care of that."""
-
-    def fail(state: Any, number: int) -> Any:
-        raise ValueError("no such city")
-
-    built = graph(script, "ac", [(START, "a"), ("a", "b"), ("b", "c")])
-    care = node(script, "care")
-    built.add_node("b", node(script, "b", fail), error_handler=care)
-    return built.compile()
-
-
-HAS_HANDLERS = "error_handler" in signature(StateGraph.add_node).parameters
-"""Whether a node can take care of the error of another one: LangGraph has that since 1.2."""
-
-
-def nested(inner: Scenario) -> Callable[[Wrap], Scenario]:
-    """The wrapped graph is a node of another graph."""
-
-    def asked(wrap: Wrap) -> Scenario:
-        def build(script: Script) -> Any:
-            return around(script, wrap(inner.build(script)))
-
-        return Scenario(f"nested-{inner}", build, inner.drive)
-
-    asked.__qualname__ = f"nested-{inner}"
-    return asked
-
-
-def inside(inner: Scenario) -> Scenario:
-    """The graph is a node of another one, which is wrapped."""
-
-    def build(script: Script) -> Any:
-        return around(script, inner.build(script))
-
-    return Scenario(f"inside-{inner}", build, inner.drive)
-
-
 CASES = [
     *(Case(one) for one in SCENARIOS if one.name in PLAIN),
     *(Case(one, mode="observe") for one in SCENARIOS if one.name in OBSERVED),
@@ -206,18 +180,78 @@ CASES = [
     Case(team(repeating), looping, {"tools": True}),
     Case(team(forgetful)),
     Case(team(asking, answer_and_send_on)),
-    Case(team(line), lambda: elsewhere("c")),
-    Case(team(line), lambda: elsewhere("d")),
-    Case(team(line), behind(Usher())),
-    Case(team(line), behind(Usher("Welcome."))),
-    Case(team(half_join), behind(Usher("Welcome.")), {"annotate": lambda state, notes: None}),
-    Case(team(on_thread, ask_on_thread), behind(Usher())),
-    Case(team(beside), lambda: elsewhere("c")),
-    Case(team(line, ask_in_time), behind(Hanging())),
+    Case(team(line), lambda: elsewhere("b", "c")),
+    Case(team(line), lambda: elsewhere("b", "d")),
+    Case(team(line), behind(usher())),
+    Case(team(line), behind(usher("Welcome."))),
+    Case(team(half_join), behind(usher("Welcome.")), {"annotate": lambda state, notes: None}),
+    Case(team(on_thread, ask_on_thread), behind(usher())),
+    Case(team(beside), lambda: elsewhere("b", "c")),
+    Case(team(line, ask_in_time), behind(usher(keeps=answers, after_s=NEVER))),
     Case(team(line), lost=("turn.emit", 3)),
-    Case(team(line), behind(Usher()), lost=("session.wait_until_released", 1)),
-    Case(relieved, ladder, {"allow": {"reassign"}}),
+    Case(team(line), behind(usher()), lost=("session.wait_until_released", 1)),
+    Case(HANGING.asked, ladder, {"allow": {"reassign"}}),
     *(Case(nested(one)) for one in INNER),
     *(Case(inside(one), options={"inside": True}) for one in INNER if one is not HEALED_TWICE),
-    Case(inside(team(line)), behind(Usher("Welcome.")), {"inside": True}),
+    Case(inside(team(line)), behind(usher("Welcome.")), {"inside": True}),
 ]
+
+
+async def in_docs(lines: Sequence[Any]) -> int:
+    names: dict[str, Any] = {"graph": plain().compile()}
+    exec(lines[0], names)
+    assert names["answer"]["done"] == ["a", "b"]
+    return 1
+
+
+def replaced() -> list[Pair]:
+    """The methods that the class of a monitored copy has of its own."""
+    graph = chain(Script())
+    twin = type(Watched()(graph))
+    own = (name for name, what in vars(twin).items() if isfunction(what))
+    return [Pair(getattr(type(graph), name), getattr(twin, name)) for name in own]
+
+
+WITHIN = (
+    *(
+        one
+        for one in SCENARIOS
+        if one.name.startswith(("subgraph-ask", "two_", "nested_", "subgraph-s"))
+    ),
+    *(inside(one) for one in (*INNER, team(retried, ask_thread), team(chain, ask_thread))),
+)
+FRAMEWORKS = [
+    Framework(
+        "langgraph", Watched, package="langgraph", scenarios=SCENARIOS,
+        cancelled=(
+            "chain-ask", "fan-ask", "send-ask", "two_teams-ask", "asking-answer_back",
+            "fan-updates",
+        ),
+        going_round=[team(ping_pong, ask_ping_pong)],
+        unsolved="GraphRecursionError", solved="'solved'",
+        asking=[team(twice), team(shared_out)], told="Part of this may be there twice",
+        crowded=crowded,
+        faults=Cases(adapter, Watched, CASES, turn_instead="turn", caller="turn"), at_least=50,
+        fragile=PLAIN, parts=(*PARTS, "annotate", "handoff"),
+        unhealed=[(team(line, ask_twice), behind(usher("Welcome."))())],
+        unheld=[team(line, ask_twice)],
+        tapped=SCENARIOS[:1], replaced=replaced,
+        refused=[Refused(plain, "compile it first")],
+        at_once=team(fan, ask_at_once), seats=("a", "a#2", "a#3"),
+        kept=(team(chain), to("__end__")), held=(team(chain), to("b")),
+        hanging=HANGING,
+        example=(
+            ("ER", "ET"),
+            (
+                "GraphRecursionError.*", "Nobody else will: refunds pays it back.",
+                "A text about rain, please.",
+                r"A text after a check of the facts \(one review is missing\).",
+            ),
+        ),
+        docs=in_docs,
+    ),
+    Framework(
+        "langgraph_inside", Inside, scenarios=WITHIN, cancelled=[str(WITHIN[0])],
+        may_be_healed=True,
+    ),
+]  # fmt: skip

@@ -1,15 +1,17 @@
-"""Scripted teams on LangGraph: one for each of its features that a wrapper could disturb."""
+"""Scripted teams on LangGraph: one for each feature that a wrapper could disturb, and asked."""
 
 from __future__ import annotations
 
 import asyncio
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import aclosing
 from enum import Enum
+from inspect import signature
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.cache.memory import InMemoryCache
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
@@ -17,7 +19,29 @@ from langgraph.graph.message import add_messages
 from langgraph.types import CachePolicy, Command, RetryPolicy, Send, interrupt
 from pydantic import BaseModel
 
-from .harness import Script
+from dig import InteractionGraph
+from dig.adapters import langgraph
+
+from . import framework_watch
+from .harness import Scenario, Script
+
+
+class Watched(framework_watch.Watched):
+    """Wraps graphs."""
+
+    adapter = langgraph
+
+    def leaves_nothing_open(self) -> bool:
+        """As elsewhere; and nobody has joined, since a graph's nodes are known."""
+        monitored = self.session.monitor.graph
+        return super().leaves_nothing_open() and {*monitored.agents} == {*monitored.run.agents}
+
+
+def seats(monitored: InteractionGraph) -> set[str]:
+    """Who has worked: agents and their instances."""
+    history = monitored.history
+    return {history.agent(v) for v in range(len(history.activation_ids))}
+
 
 Node = Callable[..., Any]
 
@@ -286,3 +310,180 @@ def writing(script: Script) -> Any:
             return {"done": ["a"]}
 
     return graph(script, "b", [(START, "a"), ("a", "b")], a=a).compile()
+
+
+def handled(script: Script) -> Any:
+    """A node that fails, and another one that takes care of that."""
+
+    def fail(state: Any, number: int) -> Any:
+        raise ValueError("no such city")
+
+    built = graph(script, "ac", [(START, "a"), ("a", "b"), ("b", "c")])
+    care = node(script, "care")
+    built.add_node("b", node(script, "b", fail), error_handler=care)
+    return built.compile()
+
+
+HAS_HANDLERS = "error_handler" in signature(StateGraph.add_node).parameters
+"""Whether a node can take care of the error of another one: LangGraph has that since 1.2."""
+
+
+def remembered(script: Script) -> Any:
+    """An answer can go back, and the join runs that never ran."""
+    built = half_join(script)
+    built.checkpointer = InMemorySaver()
+    return built
+
+
+# --- what they are asked, in every way in which a graph can be called ---
+
+
+def thread(number: int = 1, **more: Any) -> Any:
+    """A config with a thread of a checkpointer."""
+    return {"configurable": {"thread_id": str(number)}, **more}
+
+
+QUESTION = {"done": ["?"], "messages": [HumanMessage("Rome?", id="q")]}
+MODES = ("values", "updates", "custom", "messages", "checkpoints", "tasks", "debug")
+
+
+async def ask(team: Any) -> Any:
+    return await team.ainvoke(QUESTION)
+
+
+async def ask_with_limit(team: Any) -> Any:
+    return await team.ainvoke(QUESTION, {"recursion_limit": 5})
+
+
+async def ask_form(team: Any) -> Any:
+    return await team.ainvoke({"done": ["?"], "name": "form"})
+
+
+def team(build: Callable[[Script], Any], drive: Callable[[Any], Any] = ask) -> Scenario:
+    return Scenario(f"{build.__name__}-{drive.__name__}", build, drive)
+
+
+async def ask_at_once(team: Any) -> Any:
+    return await asyncio.gather(*(team.ainvoke({"done": [str(i)]}) for i in range(3)))
+
+
+async def ask_again(team: Any) -> Any:
+    return [await team.ainvoke(QUESTION, thread(i), durability="sync") for i in (1, 2, 1)]
+
+
+async def ask_twice(team: Any) -> Any:
+    return [await ask(team), await ask(team)]
+
+
+async def answer_back(team: Any) -> Any:
+    asked = await team.ainvoke(QUESTION, thread())
+    before = await team.aget_state(thread())
+    return [asked, before.next, await team.ainvoke(Command(resume="Ada"), thread())]
+
+
+async def stop_before(team: Any) -> Any:
+    first = await team.ainvoke(QUESTION, thread(), interrupt_before=["b"])
+    await team.aupdate_state(thread(), {"done": ["!"]})
+    return [first, await team.ainvoke(None, thread())]
+
+
+async def branch_off(team: Any) -> Any:
+    await team.ainvoke(QUESTION, thread())
+    states = [state async for state in team.aget_state_history(thread())]
+    return [await team.ainvoke(None, state.config) for state in states if state.next]
+
+
+async def look_at_first(team: Any) -> Any:
+    async with aclosing(team.astream(QUESTION, stream_mode="updates")) as stream:
+        async for piece in stream:
+            return piece
+
+
+async def events(team: Any) -> Any:
+    found = [event async for event in team.astream_events(QUESTION, version="v2")]
+    return [(event["event"], event["name"], event["tags"], event["data"]) for event in found]
+
+
+async def batch(team: Any) -> Any:
+    return await team.abatch([{"done": [str(i)]} for i in range(2)])
+
+
+def streamed(mode: Any, **more: Any) -> Callable[[Any], Awaitable[Any]]:
+    async def drive(team: Any) -> Any:
+        return [piece async for piece in team.astream(QUESTION, stream_mode=mode, **more)]
+
+    return drive
+
+
+ASKED: dict[Callable[[Any], Awaitable[Any]], tuple[Callable[[Script], Any], ...]] = {
+    ask: (
+        chain, fan, two_doors, command, both, send, send_in_command, conditional, deferred,
+        subgraph, two_teams, nested_send, failing, retried, lost, half_join, bad_update, talking,
+        writing, by_enum,
+    ),
+    ask_with_limit: (endless,),
+    ask_form: (typed,),
+    ask_at_once: (chain, fan, send, subgraph),
+    ask_again: (remembering,),
+    ask_twice: (cached, cached_fan, chain),
+    answer_back: (asking,),
+    stop_before: (remembering,),
+    branch_off: (remembering,),
+    look_at_first: (fan,),
+    events: (chain, subgraph, talking),
+    batch: (chain,),
+}  # fmt: skip
+
+SCENARIOS = [
+    *(team(build, drive) for drive, builds in ASKED.items() for build in builds),
+    *(Scenario(f"{build.__name__}-{mode}", build, streamed(mode))
+      for mode in MODES for build in (fan, talking, writing)),
+    Scenario("subgraph-streamed-inside", subgraph, streamed(["updates", "values"], subgraphs=True)),
+    Scenario("failing-streamed", failing, streamed("updates")),
+]  # fmt: skip
+
+
+# --- graphs that are nodes of others ---
+
+
+def over_to_west(script: Script) -> Any:
+    """A graph that hands over to a node of the graph above it."""
+    leave = Command(goto="west", graph=Command.PARENT, update={"done": ["a"]})
+    return graph(
+        script, "b", [(START, "a"), (START, "b")], a=node(script, "a", lambda s, n: leave)
+    ).compile()
+
+
+def line(script: Script) -> Any:
+    return graph(script, "abcd", [(START, "a"), ("a", "b"), ("b", "c")]).compile()
+
+
+async def ask_thread(wrapped: Any) -> Any:
+    return await wrapped.ainvoke(QUESTION, thread())
+
+
+def nested(inner: Scenario) -> Callable[[Any], Scenario]:
+    """The wrapped graph is a node of another graph."""
+
+    def asked(wrap: Any) -> Scenario:
+        def build(script: Script) -> Any:
+            return around(script, wrap(inner.build(script)))
+
+        return Scenario(f"nested-{inner}", build, inner.drive)
+
+    asked.__qualname__ = f"nested-{inner}"
+    return asked
+
+
+def inside(inner: Scenario) -> Scenario:
+    """The graph is a node of another one, which is wrapped."""
+
+    def build(script: Script) -> Any:
+        return around(script, inner.build(script))
+
+    return Scenario(f"inside-{inner}", build, inner.drive)
+
+
+HEALED_TWICE = team(half_join, ask_thread)
+INNER = [team(build, ask_thread) for build in (fan, subgraph, failing, over_to_west)]
+INNER += [HEALED_TWICE, team(asking, answer_back)]

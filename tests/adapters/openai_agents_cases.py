@@ -1,30 +1,45 @@
-"""Cases that together come through every call that OpenAI agents' adapter makes of a session."""
+"""OpenAI agents: what `test_conformance` has to know, and cases for all of their adapter."""
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Sequence
+from inspect import getmembers, isfunction
 from typing import Any
 
-from agents import RunConfig, RunHooks
+from agents import RunHooks
+from agents.realtime import RealtimeAgent
+from agents.run import AgentRunner
 
-from dig import Hold
+from dig.adapters import openai_agents as adapter
+from dig.adapters.openai_agents.runner import MonitoredHooks, MonitoredRunner
 from dig.detectors import standard
 from dig.runtime.host import Setup
 
-from .framework_cases import Case
-from .framework_gates import Hanging, Usher, behind
-from .harness import Scenario, Script
-from .openai_agents_asked import (
+from .conformance import Framework, Refused
+from .framework_cases import Case, Cases
+from .framework_gates import NEVER, answers, behind, questions, usher
+from .framework_signatures import Pair
+from .harness import Script
+from .openai_agents_teams import (
+    CANCELLED,
     SCENARIOS,
+    Watched,
+    agent,
     alone,
+    ask,
+    ask_in_time,
+    at_once,
+    calls,
     chain,
+    done,
     going_round,
+    scenario,
+    stream,
     tool_and_handoff,
     tools,
     with_tools,
 )
-from .openai_agents_teams import agent, ask, at_once, calls, says, scenario, stream
-from .test_openai_agents_healing import never_again, twice
+from .test_openai_agents import crowded, never_again, ping_pong, twice, two_at_once
 from .test_openai_agents_waiting import dropped as dropped_and_asking
 from .test_openai_agents_waiting import in_a_tool
 
@@ -37,13 +52,6 @@ PLAIN = [
 OBSERVED = ["chain-at_once", "failing-stream", "tool_and_handoff-ask"]
 
 
-class KeepingQuestions(Hanging):
-    """A gate that keeps what agents ask each other, and never decides."""
-
-    def hold(self, monitored: Any, event: Any) -> Hold | None:
-        return Hold(60.0) if event.type == "message" else None
-
-
 def watching() -> Setup:
     return Setup(detectors=standard)
 
@@ -51,41 +59,12 @@ def watching() -> Setup:
 def unheard(script: Script) -> Any:
     """An answer goes back, and whoever is asked again says the same."""
     both = calls("transfer_to_b", "transfer_to_c")
-    handoffs = [agent(script, name, says(f"{name} done")) for name in "bc"]
-    return agent(script, "a", both, handoffs=handoffs)
+    return agent(script, "a", both, handoffs=done(script, *"bc"))
 
 
 async def ask_twice(team: Any) -> Any:
     return [await ask(team, "One?"), await ask(team, "Two?")]
 
-
-async def ask_in_time(team: Any) -> Any:
-    async with asyncio.timeout(20):
-        return await ask(team)
-
-
-def raising_in(name: str) -> Scenario:
-    """A hook of the caller's own raises, or its filter."""
-
-    async def broken(*args: Any, **kwargs: Any) -> Any:
-        await asyncio.sleep(0)
-        raise LookupError(f"no {name} today")
-
-    async def drive(team: Any) -> Any:
-        if name == "filter":
-            return await ask(team, run_config=RunConfig(call_model_input_filter=broken))
-        hooks = RunHooks()
-        setattr(hooks, name, broken)
-        return await ask(team, hooks=hooks)
-
-    return scenario(tool_and_handoff, drive, name)
-
-
-THEIR_OWN = [
-    raising_in(name)
-    for name in ("on_agent_start", "on_llm_end", "on_tool_end", "on_handoff", "filter")
-]
-"""What a caller hands to the SDK is called by way of the adapter, and what it raises goes on."""
 
 CASES = [
     *(Case(one, watching) for one in SCENARIOS if one.name in PLAIN),
@@ -100,10 +79,69 @@ CASES = [
     Case(scenario(going_round, stream)),
     Case(scenario(twice), options={"same_work": True}),
     Case(scenario(with_tools), options={"tools": True}),
-    Case(scenario(chain), behind(Usher())),
-    Case(scenario(chain), behind(Usher("Welcome."))),
-    Case(scenario(chain, stream), behind(Usher("Welcome."))),
-    Case(scenario(chain), behind(Usher()), lost=("session.wait_until_released", 1)),
-    Case(scenario(alone, ask_in_time), behind(Hanging())),
-    Case(scenario(tools, ask_in_time), behind(KeepingQuestions())),
+    Case(scenario(chain), behind(usher())),
+    Case(scenario(chain), behind(usher("Welcome."))),
+    Case(scenario(chain, stream), behind(usher("Welcome."))),
+    Case(scenario(chain), behind(usher()), lost=("session.wait_until_released", 1)),
+    Case(scenario(alone, ask_in_time), behind(usher(keeps=answers, after_s=NEVER))),
+    Case(scenario(tools, ask_in_time), behind(usher(keeps=questions, after_s=NEVER))),
 ]
+FAULTS = Cases(adapter, Watched, CASES, asker="turn")
+
+
+async def in_docs(lines: Sequence[Any]) -> int:
+    names: dict[str, Any] = {"agent": chain(Script())}
+    await eval(lines[0], names)
+    assert names["result"].final_output == "done"
+    return 1
+
+
+def replaced() -> list[Pair]:
+    """The methods of the SDK's runner and hooks, and those of what stands in their place."""
+    return [
+        Pair(getattr(base, name), getattr(stand_in, name))
+        for base, stand_in in ((AgentRunner, MonitoredRunner), (RunHooks, MonitoredHooks))
+        for name, _ in getmembers(base, isfunction)
+        if name in vars(stand_in) and not name.startswith("_")
+    ]
+
+
+FRAMEWORKS = [
+    Framework(
+        "openai_agents", Watched, package="openai-agents", scenarios=SCENARIOS,
+        cancelled=(
+            "chain-ask", "tool_and_handoff-ask", "tool_and_handoff-stream", "in_code-ask",
+            "alone-talk",
+        ),
+        marks=CANCELLED, adds_no_step=True, healing=watching(),
+        going_round=[scenario(ping_pong, drive) for drive in (ask, stream)],
+        unsolved="MaxTurnsExceeded", solved="'answer': 'solved'",
+        asking=[scenario(twice, drive) for drive in (ask, stream)],
+        told="'answer': 'done twice'", crowded=crowded,
+        faults=FAULTS, at_least=35, fragile=PLAIN, finding=watching(),
+        broken_in=[
+            *(one for one in SCENARIOS if one.name in PLAIN),
+            scenario(two_at_once), scenario(ping_pong),
+        ],
+        unhealed=[(scenario(two_at_once, ask_twice), None)],
+        tapped=SCENARIOS[:1], replaced=replaced,
+        refused=[
+            Refused(
+                lambda: RealtimeAgent(name="voice"), "RealtimeAgent is no agent that Runner"
+            ),
+            Refused(lambda: alone(Script()), "cannot reroute", {"require": {"reroute"}}),
+        ],
+        lacks=(AgentRunner, "run_streamed", "AgentRunner has no run_streamed"),
+        at_once=scenario(chain, at_once), seats=("a", "a#2", "a#3"),
+        kept=(scenario(alone), answers), held=(scenario(alone), answers),
+        example=(
+            ("ER", "ET"),
+            (
+                r"MaxTurnsExceeded: Max turns \(10\) exceeded",
+                "Nobody else will: refunds pays it back.", "The bill is mended.",
+                "The bill is mended, and your parcel comes on Monday.",
+            ),
+        ),
+        docs=in_docs,
+    )
+]  # fmt: skip

@@ -1,63 +1,43 @@
-"""Microsoft agent-framework, wrapped: used as before; what it holds, refuses, and gives back."""
+"""Microsoft agent-framework, wrapped: used as before; what it holds, tells, and gives back."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import agent_framework as af
 import pytest
-from agent_framework._workflows._runner import RunnerImpl
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dig
 from dig import Inject, Reroute
 from dig.adapters import agent_framework as adapter
-from dig.detectors import standard
+from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError
 from dig.graph.records import Emit, Start
-from dig.runtime.host import Setup
 
 from . import agent_framework_teams as teams
-from .agent_framework_asked import ask, ask_twice
+from .agent_framework_teams import (
+    Parts,
+    Watched,
+    around,
+    ask,
+    ask_twice,
+    chain,
+    deep,
+    ends,
+    half_join,
+    inside,
+    joined,
+    send,
+    team,
+)
+from .framework_gates import Keeper, behind
 from .harness import Scenario, Script, play
 from .hostile_payloads import HOSTILE
-from .test_gates import Keeper
-
-
-def team(build: Any, drive: Any = ask) -> Scenario:
-    return Scenario(build.__name__, build, drive)
-
-
-# --- what is refused --------------------------------------------------------------------------
-
-
-def test_only_workflows_are_wrapped_and_the_message_says_what_to_wrap_instead() -> None:
-    with pytest.raises(SettingsError, match="Agent is no workflow; wrap the Workflow that"):
-        dig.wrap(af.Agent(teams.Model(Script(), "ann", lambda texts, number: ""), name="ann"))
-
-
-def test_what_a_workflow_cannot_do_is_refused_if_it_is_demanded() -> None:
-    with pytest.raises(SettingsError, match="a workflow cannot redeliver; it can: annotate"):
-        dig.wrap(teams.chain(Script()), require={"redeliver"})
-
-
-def test_a_framework_that_is_put_together_in_another_way_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    workflow = teams.chain(Script())
-    monkeypatch.delattr(RunnerImpl, "run_until_convergence")
-    with pytest.raises(SettingsError, match=r"in another way: RunnerImpl has no run_until"):
-        adapter.plan(workflow)
-
-
-def test_an_executor_with_the_name_of_the_end_is_refused() -> None:
-    p = teams.Parts(Script(), __end__=teams.ends)
-    with pytest.raises(SettingsError, match="an executor is called __end__"):
-        dig.wrap(p.build("__end__").build())
-
 
 # --- what is given back -----------------------------------------------------------------------
 
@@ -79,23 +59,15 @@ def test_unwrapping_gives_a_workflow_back_as_it_was(build: Any) -> None:
     assert [vars(one) for one in parts_of(workflow)] == before
 
 
-def test_another_workflow_is_not_seen() -> None:
-    watched = teams.Watched()
-    watched(teams.chain(Script()))
-    assert play(team(teams.chain)).returned is not None
-    assert watched.session.statistics().requests == 0
-    watched.detach()
-
-
 @pytest.mark.parametrize("first", [0, 1])
 def test_workflows_that_share_executors_are_unwrapped_in_any_order(first: int) -> None:
     """The one that is still wrapped is seen as before; then nothing sees anything any more."""
-    one = teams.chain(Script())
+    one = chain(Script())
     starting, *others = one.get_executors_list()
     builder = af.WorkflowBuilder(start_executor=starting, output_from="all")
     for sender, recipient in pairwise([starting, *others]):
         builder = builder.add_edge(sender, recipient)
-    watched = [teams.Watched(), teams.Watched()]
+    watched = [Watched(), Watched()]
     workflows = [watched[0](one), watched[1](builder.build())]
     watched[first].detach()
     asyncio.run(ask(workflows[1 - first]))
@@ -115,8 +87,8 @@ def test_a_workflow_may_be_wrapped_and_unwrapped_between_two_runs() -> None:
         second = await ask(workflow)
         return [first, second]
 
-    watched = teams.Watched()
-    assert play(team(teams.chain, drive), watched) == play(team(teams.chain, ask_twice))
+    watched = Watched()
+    assert play(team(chain, drive), watched) == play(team(chain, ask_twice))
     assert watched.session.statistics().requests == 1
 
 
@@ -125,14 +97,14 @@ def test_a_workflow_may_be_wrapped_and_unwrapped_between_two_runs() -> None:
 
 def test_a_gate_keeps_a_message_and_executors_that_are_not_concerned_go_on() -> None:
     gate = Keeper("go", after_s=5.0)
-    watched = teams.Watched("heal", Setup(detectors=standard, gates=[gate]))
+    watched = Watched("heal", behind(gate)())
 
     def two_ways(script: Script) -> af.Workflow:
         async def both(given: Any, number: int, ctx: Any) -> None:
             await ctx.send_message("go", "b")
             await ctx.send_message("run", "c")
 
-        p = teams.Parts(script, a=both, b=teams.ends, c=teams.ends)
+        p = Parts(script, a=both, b=ends, c=ends)
         return p.build("a").add_edge(p.a, p.b).add_edge(p.a, p.c).build()
 
     bare, mine = play(team(two_ways)), play(team(two_ways), watched)
@@ -148,40 +120,24 @@ def test_what_comes_later_for_the_same_executor_waits_behind_what_is_kept() -> N
             await asyncio.sleep(3)
             await ctx.send_message("second")
 
-        p = teams.Parts(script, a=teams.send("go"), b=teams.send("first"), c=late, d=teams.ends)
+        p = Parts(script, a=send("go"), b=send("first"), c=late, d=ends)
         built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c])
         return built.add_edge(p.b, p.d).add_edge(p.c, p.d).build()
 
-    watched = teams.Watched("heal", Setup(detectors=standard, gates=[Keeper("first", after_s=5.0)]))
+    watched = Watched("heal", behind(Keeper("first", after_s=5.0))())
     bare, mine = play(team(twice)), play(team(twice), watched)
     assert mine.per_agent()["d"] == bare.per_agent()["d"]
     assert mine.elapsed == bare.elapsed + 5
     watched.must_be_sound()
 
 
-def test_a_gate_keeps_an_answer() -> None:
-    gate = Keeper("to c done", after_s=5.0)
-    watched = teams.Watched("heal", Setup(detectors=standard, gates=[gate]))
-    bare, mine = play(team(teams.chain)), play(team(teams.chain), watched)
-    assert mine.returned == bare.returned and mine.elapsed > bare.elapsed + 4
-    watched.must_be_sound()
-
-
 def test_a_gate_decides_about_a_message_to_a_join_that_never_has_all() -> None:
     gate = Keeper("b's", after_s=5.0)
-    watched = teams.Watched("heal", Setup(detectors=standard, gates=[gate]))
-    bare, mine = play(team(teams.half_join)), play(team(teams.half_join), watched)
+    watched = Watched("heal", behind(gate)())
+    bare, mine = play(team(half_join)), play(team(half_join), watched)
     assert gate.seen == ["b's"] and mine.elapsed == bare.elapsed + 5
     watched.must_be_sound()
     assert watched.leaves_nothing_open()
-
-
-def test_who_waits_for_what_is_held_may_be_cancelled_at_every_await() -> None:
-    for step in range(1, 60):
-        setup = Setup(detectors=standard, gates=[Keeper("go", "b's", after_s=5.0)])
-        watched = teams.Watched("heal", setup)
-        play(team(teams.fan), watched, cancel_at=step)
-        assert watched.leaves_nothing_open(), f"cancelled before step {step}"
 
 
 # --- notes, and other ways --------------------------------------------------------------------
@@ -200,7 +156,7 @@ def test_an_agent_is_shown_notes_after_its_messages_and_hands_on_its_conversatio
 
     said = {"role": "assistant", "text": "Hm", "name": "ann"}
     gate = Keeper(said, after_s=0.0, wishes=[lambda event: Inject(event, "Mind the gap")])
-    watched = teams.Watched("heal", Setup(detectors=standard, gates=[gate]))
+    watched = Watched("heal", behind(gate)())
     play(team(three), watched)
     assert seen == [["?"], ["?", "Hm", "[monitor] Mind the gap"], ["?", "Hm", "Hm"]]
     watched.must_be_sound()
@@ -208,33 +164,17 @@ def test_an_agent_is_shown_notes_after_its_messages_and_hands_on_its_conversatio
 
 def test_annotate_puts_notes_into_what_an_executor_is_given() -> None:
     gate = Keeper("to b", after_s=0.0, wishes=[lambda event: Inject(event, "Hurry")])
-    watched = teams.Watched("heal", Setup(detectors=standard, gates=[gate]))
+    watched = Watched("heal", behind(gate)())
     watched.options["annotate"] = lambda data, notes: f"{data} ({', '.join(notes)})"
-    outcome = play(team(teams.chain), watched)
+    outcome = play(team(chain), watched)
     assert "('to b (Hurry)'" in outcome.per_agent()["b"][0][1]
     watched.must_be_sound()
 
 
-def two_workers(script: Script) -> af.Workflow:
-    p = teams.Parts(
-        script,
-        a=teams.send("go", "b"),
-        b=teams.ends,
-        c=teams.put_out("c did it"),
-        d=teams.passes_on,
-    )
-    built = p.build("a").add_edge(p.a, p.b)
-    return built.add_edge(p.a, p.c).add_edge(p.b, p.d).build()
-
-
-def rerouted(*to: str) -> tuple[teams.Watched, Any]:
-    gate = Keeper("go", after_s=1.0, wishes=[partial(_elsewhere, to)])
-    watched = teams.Watched("heal", Setup(detectors=standard, gates=[gate]))
-    return watched, play(team(two_workers), watched)
-
-
-def _elsewhere(to: Sequence[str], event: str) -> Reroute:
-    return Reroute(event, "c has time", tuple(to))
+def rerouted(*to: str) -> tuple[Watched, Any]:
+    gate = Keeper("go", wishes=[partial(Reroute, note="c has time", to=to)])
+    watched = Watched("heal", behind(gate)())
+    return watched, play(team(teams.two_workers), watched)
 
 
 def test_a_message_goes_to_another_executor_that_can_take_it() -> None:
@@ -246,7 +186,7 @@ def test_a_message_goes_to_another_executor_that_can_take_it() -> None:
 @pytest.mark.parametrize("to", [("nobody",), ("b", "c"), ("__end__",)], ids=str)
 def test_where_a_message_cannot_go_a_note_goes_beside_it(to: tuple[str, ...]) -> None:
     watched, outcome = rerouted(*to)
-    assert outcome.per_agent() == play(team(two_workers)).per_agent()
+    assert outcome.per_agent() == play(team(teams.two_workers)).per_agent()
     assert "downgraded" in watched.incidents()
     watched.must_be_sound()
 
@@ -258,12 +198,10 @@ def test_equal_messages_of_which_a_join_keeps_one_leave_nothing_open() -> None:
             await ctx.send_message("x")
             await ctx.send_message("x")
 
-        p = teams.Parts(script, a=teams.send("go"), b=late, c=teams.send("c's"), j=teams.ends)
-        built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c])
-        return built.add_fan_in_edges([p.b, p.c], p.j).build()
+        return joined(script, late, send("c's"))
 
-    watched = teams.Watched()
-    assert play(team(late_twice), watched) == play(team(late_twice))
+    watched = Watched()
+    watched.must_change_nothing(team(late_twice))
     watched.must_be_sound()
     assert watched.leaves_nothing_open()
 
@@ -272,11 +210,11 @@ def test_equal_messages_of_which_a_join_keeps_one_leave_nothing_open() -> None:
 
 
 def test_an_answer_is_in_the_lineage_of_all_who_have_worked_for_it() -> None:
-    watched = teams.Watched()
+    watched = Watched()
     play(team(teams.fan), watched)
-    (final,) = (r for r in watched.records if isinstance(r, Emit) and r.final)
+    (final,) = (row for row in watched.rows(Emit) if row.final)
     graph = watched.session.monitor.graph
-    starts = {r.activation: r.agent for r in watched.records if isinstance(r, Start)}
+    starts = {row.activation: row.agent for row in watched.rows(Start)}
     behind = {starts[name] for name in graph.ancestors(str(final.by))}
     assert behind == {"a", "b", "c", "d", "j"}
 
@@ -308,7 +246,7 @@ def test_whatever_an_executor_sends_it_arrives_and_is_told_of(name: str) -> None
     said = HOSTILE[name]
     ann, bob = Anything("ann", [said], {"odd": said}), Anything("bob")
     flow = af.WorkflowBuilder(start_executor=ann, name="team").add_edge(ann, bob).build()
-    watched = teams.Watched("heal")
+    watched = Watched("heal")
 
     async def run() -> list[Any]:
         outputs: list[Any] = (await watched(flow).run("?")).get_outputs()
@@ -326,4 +264,222 @@ def test_an_agent_that_takes_no_messages_is_refused(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(af.AgentExecutor, "_run_agent", run)
     with pytest.raises(SettingsError, match="in another way: run takes no messages"):
-        adapter.plan(teams.chain(Script()))
+        adapter.plan(chain(Script()))
+
+
+# --- inside ---
+
+
+class Inside(Watched):
+    """Wraps workflows with all that is within them."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **{"inside": True, **options})
+
+
+def test_the_executors_of_workflows_are_agents_named_by_the_executor_around_them() -> None:
+    """The executor asks its workflow, and gets the answer, so that lineage passes through it."""
+    watched = Inside()
+    play(inside(deep), watched)
+    assert watched.patterns == []
+    watched.must_be_over()
+    sent = [row for row in watched.rows(Emit) if row.type != "notice"]
+    assert [name for one in sent for name in one.to] == [
+        "start", "inner", "inner/start", "inner/inner/a", "inner/inner/b",
+        "inner/inner/c", "inner/inner/__end__", "inner/inner", "inner/end", "inner/__end__",
+        "inner", "end", "__end__",
+    ]  # fmt: skip
+
+
+def test_without_the_option_a_workflow_that_is_an_executor_is_one_agent() -> None:
+    """It is off by default."""
+    watched = Watched()
+    play(inside(deep), watched)
+    assert {*watched.ran()} == {"start", "inner", "end", "__end__"}
+
+
+def repeating(script: Script) -> af.Workflow:
+    """Two executors that say the same to each other, twelve times."""
+
+    def act(given: Any, number: int, ctx: Any) -> Any:
+        return ctx.send_message("again") if number < 12 else ctx.yield_output("good")
+
+    p = Parts(script, a=send("a text"), b=act)
+    return p.build("a").add_edge(p.a, p.b).add_edge(p.b, p.a).build()
+
+
+@pytest.mark.parametrize(("watched", "found"), [(Inside, {"LOOP", "LIVELOCK"}), (Watched, set())])
+def test_a_loop_in_a_workflow_that_is_an_executor_is_found(watched: Any, found: set[str]) -> None:
+    """LOOP and LIVELOCK are only seen from inside."""
+    one = watched(limits=Thresholds(loop_limit=5, livelock_turns=20).limits)
+    play(inside(repeating), one)
+    one.must_be_sound()
+    assert {*one.patterns} == found
+    rounds = [one for one in one.session.findings if one.pattern == "LIVELOCK"]
+    assert all({"inner/a", "inner/b"} <= {*one.evidence["agents"]} for one in rounds)
+
+
+def test_a_join_inside_that_waits_for_somebody_is_missing_from_the_answer() -> None:
+    """The input of the join is open when the whole workflow answers."""
+    inner, outer = Inside(), Watched()
+    play(inside(half_join), inner)
+    play(inside(half_join), outer)
+    assert inner.patterns == ["ET"] and outer.patterns == []
+
+
+def test_what_is_early_inside_goes_back_by_the_answer_of_the_whole() -> None:
+    """The inner answer never goes back; the executors that said nothing in the end are asked."""
+    watched = Inside("heal")
+    outcome = play(inside(half_join), watched)
+    watched.must_be_sound()
+    assert {*watched.patterns} == {"ET"} and outcome.raised == ()
+    assert outcome.per_agent()["a"] != play(inside(half_join)).per_agent()["a"]
+
+
+def test_a_workflow_that_is_run_by_itself_is_asked_from_outside() -> None:
+    """While the workflow around it is wrapped."""
+    script = Script()
+    inner = chain(script)
+    watched = Inside()
+    watched(around(script, inner))
+    assert asyncio.run(ask(inner))
+    watched.must_be_sound()
+    assert watched.session.statistics().requests == 1
+    assert {*watched.ran()} == {"inner/a", "inner/b", "inner/c", "inner/__end__"}
+
+
+def test_after_unwrap_nothing_inside_is_patched() -> None:
+    """The inner workflow is as it was."""
+    script = Script()
+    inner = chain(script)
+    before = {name: dict(vars(one)) for name, one in inner.executors.items()}
+    runner = dict(vars(inner._runner))
+    dig.unwrap(dig.wrap(around(script, inner), inside=True))
+    assert {name: dict(vars(one)) for name, one in inner.executors.items()} == before
+    assert vars(inner._runner) == runner
+
+
+def test_two_executors_of_one_name_are_refused() -> None:
+    """The message says which, and what to do."""
+    script = Script()
+    p = Parts(script, start=send("go"), **{"inner/a": ends})
+    one = af.WorkflowExecutor(chain(script), id="inner")
+    built = p.build("start").add_edge(p.start, one).add_edge(one, getattr(p, "inner/a")).build()
+    with pytest.raises(SettingsError, match=r"two agents would be called 'inner/a'.*inside=True"):
+        dig.wrap(built, inside=True)
+    dig.unwrap(dig.wrap(built))
+
+
+def test_one_workflow_as_two_executors_is_refused() -> None:
+    """agent-framework wants an instance for each."""
+    script = Script()
+    p, inner = Parts(script, start=send("go")), chain(script)
+    one, other = af.WorkflowExecutor(inner, id="one"), af.WorkflowExecutor(inner, id="other")
+    built = p.build("start").add_edge(p.start, one).add_edge(one, other).build()
+    with pytest.raises(SettingsError, match="one workflow is the work of two executors"):
+        dig.wrap(built, inside=True)
+
+
+# --- workflows that nobody has thought of ---
+
+NAMES = ("a", "b", "c", "d", "e")
+TEXTS = ("x", "y", "xy")
+
+names = st.sampled_from(NAMES)
+moves = st.one_of(
+    st.tuples(st.just("send"), st.sampled_from([*TEXTS, 17]), st.none() | names),
+    st.tuples(st.just("send"), st.sampled_from(TEXTS), st.none()),
+    st.tuples(st.just("pass on")),
+    st.tuples(st.just("put out"), st.sampled_from(TEXTS)),
+)
+turns = st.lists(moves, max_size=3)
+# If two fail in one step, the framework raises whichever error comes first in a set of tasks.
+plans = st.fixed_dictionaries(
+    {
+        name: st.lists(turns | st.just([("fail",)]) if name == "e" else turns, max_size=3)
+        for name in NAMES
+    }
+)
+edges = st.lists(
+    st.tuples(names, names, st.none() | st.sampled_from("xy")),
+    max_size=6, unique_by=lambda edge: edge[:2],
+)  # fmt: skip
+joins = st.lists(st.sampled_from(NAMES[:4]), min_size=2, max_size=3, unique=True)
+# What a gate wishes for an event.
+notes = st.just(lambda event: Inject(event, "Mind the gap"))
+detours = names.map(lambda name: lambda event: Reroute(event, "Over there", (name,)))
+wishes = st.lists(notes | detours, max_size=1)
+
+
+def planned(plan: Any, single: Any, meets: list[str], drive: Any) -> Scenario:
+    """A team whose executors do one planned thing after the other, then they only listen."""
+
+    def act(name: str) -> Any:
+        async def acts(given: Any, number: int, ctx: Any) -> None:
+            todo = plan[name][number - 1] if number <= len(plan[name]) else []
+            for what, *how in todo:
+                if what == "fail":
+                    raise ValueError(f"{name} failed")
+                if what == "send":
+                    await ctx.send_message(*how)
+                elif what == "pass on":
+                    await ctx.send_message(given)
+                else:
+                    await ctx.yield_output(*how)
+
+        return acts
+
+    def build(script: Script) -> af.Workflow:
+        parts = Parts(script, **{name: act(name) for name in NAMES})
+        return _connected(parts, single, meets).build()
+
+    return Scenario("random", build, drive)
+
+
+def _connected(parts: Parts, single: Any, meets: list[str]) -> af.af.WorkflowBuilder:
+    built = parts.build("a", max_iterations=6)
+    taken = {(source, "e") for source in meets}
+    for source, target, text in single:
+        if (source, target) not in taken:
+            condition = None if text is None else lambda said, text=text: text in str(said)
+            built.add_edge(getattr(parts, source), getattr(parts, target), condition=condition)
+            taken.add((source, target))
+    for source, target in pairwise(NAMES):  # so that all can be reached
+        if (source, target) not in taken:
+            built.add_edge(getattr(parts, source), getattr(parts, target))
+    return built.add_fan_in_edges([getattr(parts, name) for name in meets], parts.e)
+
+
+@given(
+    plans,
+    edges,
+    joins,
+    st.sampled_from([ask, teams.stream]),
+    st.integers(0, 99),
+    st.integers(1, 90),
+)
+def test_any_workflow_runs_as_before_and_its_trace_is_sound(
+    plan: Any, single: Any, meets: list[str], drive: Any, seed: int, step: int
+) -> None:
+    asked = planned(plan, single, meets, drive)
+    watched = Watched()
+    watched.must_change_nothing(asked, seed=seed)
+    watched.must_be_sound()
+    watched = Watched()
+    bare = play(asked, seed=seed, cancel_at=step)
+    assert play(asked, watched, seed=seed, cancel_at=step) == bare
+    watched.must_be_sound()
+    watched = Watched("heal")
+    play(asked, watched, seed=seed)
+    watched.must_be_sound()
+
+
+@given(plans, edges, joins, st.none() | st.integers(1, 90), wishes, st.sampled_from([0, 0.5, 30]))
+def test_gates_that_keep_messages_and_send_them_elsewhere_leave_nothing_open(
+    plan: Any, single: Any, meets: list[str], step: int | None, wishes: Any, after_s: float
+) -> None:
+    gate = Keeper("x", "xy", after_s=after_s, wishes=wishes)
+    watched = Watched("heal", behind(gate)())
+    play(planned(plan, single, meets, ask), watched, cancel_at=step)
+    watched.detach()
+    watched.must_be_over()

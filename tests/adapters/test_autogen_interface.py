@@ -1,61 +1,53 @@
-"""AutoGen, wrapped: it is used as before; what it holds, refuses, and gives back."""
+"""AutoGen, wrapped: used as before; what it holds, whose an error is, and what has no answer."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from functools import partial
+from random import Random
 from typing import Any
 
 import pytest
-from autogen_agentchat.teams import BaseGroupChat
+from autogen_agentchat import conditions
+from autogen_agentchat.teams import (
+    BaseGroupChat,
+    DiGraphBuilder,
+    GraphFlow,
+    RoundRobinGroupChat,
+    Swarm,
+)
 from autogen_core import SingleThreadedAgentRuntime
 
 import dig
-from dig import Hold, InteractionGraph
-from dig.adapters import autogen as adapter
 from dig.detectors import standard, standard_healers
-from dig.detectors.interventions import Inject, Intervention
-from dig.errors import SettingsError
 from dig.graph.records import Emit, End, Start
-from dig.monitor.messages import Pending
 from dig.runtime.host import Setup
 
-from .autogen_runtimes import RUNTIMES, Act, Net, concludes, hands_on, scenario
-from .autogen_teams import SCENARIOS, Watched, agents, ask, assistant, graph, round_robin, says
+from .autogen_runtimes import Act, Net, Node, OneByOne, concludes, hands_on, scenario
+from .autogen_teams import (
+    DONE,
+    To,
+    Watched,
+    agents,
+    ask,
+    ask_twice,
+    cancelled,
+    choosing_wrong,
+    failing,
+    failing_beside,
+    flow,
+    graph,
+    raises,
+    round_robin,
+    says,
+    swarm,
+    until,
+)
 from .autogen_teams import scenario as chat
-from .harness import Script, play
+from .framework_gates import to, usher
+from .harness import Scenario, Script, play
 
 pytestmark = pytest.mark.filterwarnings("ignore:Multiple handoffs detected")
-
-
-def test_an_agent_is_no_team_and_the_message_says_so() -> None:
-    with pytest.raises(SettingsError, match="AssistantAgent is no team or runtime"):
-        dig.wrap(assistant(Script(), "ann", says("x")))
-
-
-@pytest.mark.parametrize(
-    ("team", "options", "why"),
-    [
-        (round_robin(Script()), {"outside": ["collector"]}, "outside= is for runtimes"),
-        (round_robin(Script()), {"require": {"reroute"}}, "an AutoGen team cannot reroute"),
-        (round_robin(Script()), {"handoff": "x"}, "handoff='x' is no function"),
-        (SingleThreadedAgentRuntime(), {"handoff": bool}, "handoff= is for teams"),
-        (SingleThreadedAgentRuntime(), {"outside": "collector"}, "'collector' is no set of names"),
-        (SingleThreadedAgentRuntime(), {"allow": ["tell"]}, "allow can name bounce"),
-        (SingleThreadedAgentRuntime(), {"require": {"bounce"}}, "an AutoGen runtime cannot bounce"),
-    ],
-)
-def test_what_cannot_be_is_refused(team: Any, options: dict[str, Any], why: str) -> None:
-    with pytest.raises(SettingsError, match=why):
-        dig.wrap(team, **options)
-
-
-def test_a_team_that_is_put_together_in_another_way_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delattr(SingleThreadedAgentRuntime, "_get_agent")
-    with pytest.raises(SettingsError, match="no _get_agent"):
-        adapter.plan(round_robin(Script()))
 
 
 def parts(team: Any) -> list[Any]:
@@ -103,24 +95,10 @@ def test_two_teams_of_one_runtime_may_be_unwrapped_in_any_order() -> None:
     asyncio.run(drive())
 
 
-class Slow:
-    """A gate that keeps what goes to somebody for five seconds."""
-
-    name = "slow"
-
-    def __init__(self, to: str) -> None:
-        self.to = to
-
-    def hold(self, monitored: InteractionGraph, event: Pending) -> Hold | None:
-        return Hold(60.0) if self.to in monitored.event(event.id).flight else None
-
-    async def decide(self, event: Pending) -> Iterable[Intervention]:
-        await asyncio.sleep(5)
-        return [Inject(event.id, "It is late.")]
-
-
-def slowed(to: str) -> Setup:
-    return Setup(detectors=standard, healers=standard_healers, gates=[Slow(to)])
+def slowed(agent: str) -> Setup:
+    """What goes to somebody is kept for five seconds."""
+    gate = usher("It is late.", keeps=to(agent), after_s=5.0)
+    return Setup(detectors=standard, healers=standard_healers, gates=[gate])
 
 
 def test_a_gate_keeps_a_message_and_agents_that_are_not_concerned_go_on() -> None:
@@ -176,17 +154,9 @@ def test_what_is_published_for_somebody_waits_behind_what_is_held_for_it() -> No
 
 
 def test_a_run_that_is_cancelled_does_not_wait_for_a_gate() -> None:
-    asked = next(one for one in SCENARIOS if one.name == "round_robin-cancelled")
+    asked = chat(round_robin, cancelled)
     watched = Watched("heal", slowed("bob"))
     assert play(asked, watched).elapsed < 3
-    watched.must_be_sound()
-
-
-def test_requests_that_overlap_are_problems_of_their_own() -> None:
-    asked = next(one for one in RUNTIMES if one.name == "at_once")
-    watched = Watched()
-    assert play(asked, watched).peak > 2
-    assert watched.session.statistics().requests == 3 and watched.patterns == []
     watched.must_be_sound()
 
 
@@ -196,10 +166,10 @@ def test_an_answer_is_in_the_lineage_of_whom_its_agent_was_told_by() -> None:
 
     watched = Watched(outside={"collector"})
     play(scenario("telling", {"ann": hands_on, "bob": concludes}, tell), watched)
-    (final,) = (r for r in watched.records if isinstance(r, Emit) and r.final)
-    (last,) = (r for r in watched.records if isinstance(r, Start) and r.activation == final.by)
-    (before,) = (r for r in watched.records if isinstance(r, End) and {*r.outputs} & {*last.inputs})
-    starts = {r.activation: r.agent for r in watched.records if isinstance(r, Start)}
+    (final,) = (row for row in watched.rows(Emit) if row.final)
+    (last,) = (row for row in watched.rows(Start) if row.activation == final.by)
+    (before,) = (row for row in watched.rows(End) if {*row.outputs} & {*last.inputs})
+    starts = {row.activation: row.agent for row in watched.rows(Start)}
     assert (last.agent, starts[before.activation]) == ("bob", "ann")
 
 
@@ -208,5 +178,335 @@ def test_people_may_be_named_agents_of_a_team() -> None:
         return type(round_robin(script))(agents(script, user=says("I am here")), max_turns=1)
 
     watched = Watched()
-    assert play(chat(build), watched) == play(chat(build))
+    watched.must_change_nothing(chat(build))
     watched.must_be_sound()
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_calls_of_tools_are_events_where_that_is_wanted(wanted: bool) -> None:
+    """A tool is an agent `tool:NAME`; a handoff is none."""
+    watched = Watched("heal", tools=wanted)
+    watched.must_change_nothing(chat(swarm))
+    sent = [row for row in watched.rows(Emit) if row.type[:4] == "tool"]
+    told = [(row.type, row.to, row.payload) for row in sent]
+    called = [
+        ("tool_call", ("tool:look_up",), {"what": "it"}),
+        ("tool_result", ("bob",), "it: 42"),
+    ]
+    assert told == (called if wanted else [])
+    assert watched.patterns == []
+    watched.must_be_over()
+
+
+# --- whose an error is, and what ends without an answer ---
+
+
+def watch(build: Any, mode: Any = "observe") -> Watched:
+    """A team is asked as without a monitor, and nothing is left open."""
+    watched = Watched(mode)
+    watched.must_change_nothing(chat(build))
+    watched.must_be_over()
+    return watched
+
+
+@pytest.mark.parametrize("build", [failing, failing_beside])
+def test_a_participant_that_raises_has_the_error_and_the_request_no_answer(build: Any) -> None:
+    """The other participants have none, those that work beside it included."""
+    watched = watch(build)
+    beside = {"cyd": "called off"} if build is failing_beside else {}
+    assert watched.ends() == {"bob": "raised", **beside}
+    assert watched.failed() == [("error", "bob")] and watched.answers() == []
+    assert watched.patterns == ["FAIL", "FAIL"] and "stack trace" in watched.incidents()
+
+
+def test_a_manager_that_raises_has_the_error_itself() -> None:
+    """The participant that spoke last has ended well: its words are in front of the manager."""
+    watched = watch(choosing_wrong)
+    manager = "SelectorGroupChatManager"
+    assert watched.ends() == {manager: "raised"}
+    assert watched.failed() == [("error", manager)] and watched.answers() == []
+
+
+def nobody(script: Script) -> Any:
+    """The manager raises before anybody has spoken."""
+    team = choosing_wrong(script)
+    team._selector_func = lambda thread: "nobody"
+    return team
+
+
+def test_a_manager_that_raises_before_anybody_speaks_is_in_the_trace() -> None:
+    """The task is in front of the manager, and no participant has had a turn."""
+
+    watched = watch(nobody)
+    assert {*watched.ran()} == {"SelectorGroupChatManager"}
+    assert watched.failed() == [("error", "SelectorGroupChatManager")]
+
+
+def waiting_join(script: Script) -> Any:
+    """Bob's part is at the join already when Cyd raises, so that Dan never runs."""
+    people = agents(
+        script, ann=says("Split"), bob=says("Left"), cyd=says("To Eve"), eve=raises,
+        dan=says("Both"),
+    )  # fmt: skip
+    return flow(people, "ann bob", "ann cyd", "cyd eve", "bob dan", "eve dan")
+
+
+def test_a_join_that_never_ran_is_no_activation() -> None:
+    """What it had is taken back by the manager, which was called off."""
+    watched = watch(waiting_join)
+    assert watched.ends() == {"eve": "raised", "GraphManager": "called off"}
+    assert "dan" not in watched.ran()
+    assert watched.failed() == [("error", "eve")]
+
+
+# --- limits ---
+
+SPEAKERS = {"ann": says("One"), "bob": says("Two")}
+
+
+def ended_by(condition: Any, **more: Any) -> Any:
+    def build(script: Script) -> Any:
+        made = condition() if condition is not None else None
+        return RoundRobinGroupChat(agents(script, **SPEAKERS), termination_condition=made, **more)
+
+    return build
+
+
+def mention() -> Any:
+    return conditions.TextMentionTermination(DONE)
+
+
+def tokens() -> Any:
+    return conditions.TokenUsageTermination(max_total_token=1000)
+
+
+GUARDS: list[tuple[Any, str]] = [
+    (ended_by(lambda: mention() | conditions.MaxMessageTermination(4)), "limit"),
+    (ended_by(mention, max_turns=3), "limit"),
+    (ended_by(lambda: mention() | tokens() | conditions.MaxMessageTermination(4)), "limit"),
+    (ended_by(lambda: mention() | conditions.TimeoutTermination(0.0)), "timeout"),
+]
+
+
+@pytest.mark.parametrize("mode", ["observe", "heal"])
+@pytest.mark.parametrize(("build", "how"), GUARDS)
+def test_a_limit_that_guards_another_end_is_no_answer(build: Any, how: str, mode: Any) -> None:
+    """No participant has failed; the manager was called off, and says at which limit."""
+    watched = watch(build, mode)
+    assert watched.ends() == {"RoundRobinGroupChatManager": "called off"}
+    assert watched.failed() == [(how, None)] and watched.answers() == []
+    assert watched.patterns == ["FAIL"] and watched.healed() == []
+
+
+@pytest.mark.parametrize("mode", ["observe", "heal"])
+@pytest.mark.parametrize(
+    "build",
+    [
+        ended_by(None, max_turns=3),
+        ended_by(lambda: conditions.MaxMessageTermination(4)),
+        ended_by(lambda: conditions.MaxMessageTermination(4) | tokens()),
+        ended_by(lambda: conditions.MaxMessageTermination(4) | conditions.ExternalTermination()),
+        ended_by(
+            lambda: conditions.MaxMessageTermination(4) & conditions.TextMentionTermination("Two")
+        ),
+    ],
+)
+def test_a_chat_that_is_to_end_at_a_count_is_answered_there(build: Any, mode: Any) -> None:
+    """A count is the only way to end, or was met together with what was said."""
+    watched = watch(build, mode)
+    assert watched.failed() == [] and len(watched.answers()) == 1
+    assert watched.patterns == []
+
+
+def test_a_graph_that_comes_to_a_limit_before_its_end_has_no_answer() -> None:
+    """A graph ends by itself, so that a number of turns always guards that."""
+
+    def build(script: Script) -> Any:
+        team = waiting_join(script)
+        team._max_turns = 2
+        return team
+
+    watched = watch(build)
+    assert watched.failed() == [("limit", None)] and watched.answers() == []
+    assert "dan" not in watched.ran()
+
+
+# --- joins ---
+
+
+def cut_branch(script: Script) -> Any:
+    """A condition cuts the branch of Cyd, for whom the join waits; Bob speaks last."""
+    people = agents(script, ann=says("no"), bob=says("Left"), cyd=says("R"), dan=says("Both"))
+    return flow(people, "ann bob", "ann cyd", "bob dan", "cyd dan", bob=has("no"), cyd=has("yes"))
+
+
+def has(word: str) -> Any:
+    return lambda said: word in said.to_model_text()
+
+
+@pytest.mark.parametrize("mode", ["observe", "heal"])
+def test_et_a_join_that_waits_for_the_last_speaker_and_another_one_is_found(mode: Any) -> None:
+    """The last word is the answer, and lies in front of the join that never ran."""
+    watched = Watched(mode)
+    watched.must_change_nothing(chat(cut_branch))
+    (found,) = watched.session.findings
+    graph = watched.session.monitor.graph
+    assert found.pattern == "ET" and found.severity == "error"
+    assert [graph.event(event).sent_to for event in found.evidence["unresolved"]] == [("dan",)]
+    assert watched.answers() == ["Left"] and "dan" not in watched.ran()
+
+
+def test_a_graph_without_a_join_that_waits_is_answered_as_before() -> None:
+    """A branch that no condition chose is no part of the answer."""
+
+    def build(script: Script) -> Any:
+        people = agents(script, ann=says("no"), bob=says("Left"), cyd=says("Right"))
+        return flow(people, "ann bob", "ann cyd", bob="no", cyd="yes")
+
+    watched = watch(build)
+    assert watched.patterns == [] and watched.answers() == ["Left"]
+
+
+# --- runtimes ---
+
+
+def test_a_handler_that_raises_has_the_error_and_its_sender_passes_it_on() -> None:
+    """Bob raises, Ann does not catch it, and the request has no answer because of Bob."""
+
+    async def ann(node: Any, message: Any) -> str:
+        return str(await node.ask("bob", "?"))
+
+    async def bob(node: Any, message: Any) -> str:
+        raise ValueError("no model")
+
+    async def drive(it: Net) -> Any:
+        try:
+            return await it.ask("ann")
+        except ValueError as error:
+            return repr(error)
+
+    watched = Watched()
+    watched.must_change_nothing(scenario("passing", {"ann": ann, "bob": bob}, drive))
+    watched.must_be_sound()
+    assert watched.ends() == {"bob": "raised", "ann": "passes on"}
+    assert watched.failed() == [("error", "bob")] and watched.answers() == []
+
+
+def test_what_a_runtime_drops_before_an_agent_has_it_is_no_activation() -> None:
+    """An intervention handler drops Ann's question: Bob never ran, and Ann fails by it."""
+
+    async def ann(node: Any, message: Any) -> str:
+        return str(await node.ask("bob", "secret"))
+
+    async def drive(it: Net) -> Any:
+        try:
+            return await it.ask("ann")
+        except Exception as error:
+            return type(error).__name__
+
+    acts: dict[str, Act] = {"ann": ann, "bob": ann, "drops": ann}
+    watched = Watched()
+    watched.must_change_nothing(scenario("dropping", acts, drive))
+    watched.must_be_sound()
+    assert "bob" not in watched.ran() and watched.ends() == {"ann": "raised"}
+    assert watched.failed() == [("error", "ann")] and watched.answers() == []
+    assert watched.leaves_nothing_open()
+
+
+# --- random teams ---
+
+NAMES = ("ann", "bob", "cyd", "dan")
+SEEDS = range(15)
+
+
+def chance(*seed: Any) -> Random:
+    return Random(" ".join(map(str, seed)))
+
+
+def speaks(seed: int, name: str) -> Any:
+    """Somebody who hands over, says something, ends the chat, or raises."""
+
+    def act(texts: list[str], number: int) -> Any:
+        draw = chance(seed, name, number)
+        return draw.choice([
+            To(draw.choice(NAMES)), To(draw.choice(NAMES), said="Yours"), f"{name} {number}",
+            f"{name} {number}", DONE, *([ValueError("no model today")] if seed % 3 == 0 else []),
+        ])  # fmt: skip
+
+    return act
+
+
+def random_swarm(seed: int, script: Script) -> Any:
+    acts = {name: speaks(seed, name) for name in NAMES}
+    return Swarm(agents(script, **acts), termination_condition=until(9))
+
+
+def random_graph(seed: int, script: Script) -> Any:
+    """A graph without rounds, whose joins wait for all or for one."""
+    draw, built = chance(seed), DiGraphBuilder()
+    acts: dict[str, Any] = {
+        name: lambda texts, number, name=name: f"{name} after {len(texts)}" for name in NAMES
+    }
+    team = agents(script, **acts)
+    for agent in team:
+        built.add_node(agent, activation=draw.choice(["all", "any"]))
+    for place, agent in enumerate(team):
+        for further in team[place + 1 :]:
+            if draw.random() < 0.6:
+                built.add_edge(agent, further)
+    return GraphFlow(team, graph=built.build(), termination_condition=until(9))
+
+
+def working(seed: int, name: str) -> Act:
+    """Somebody who asks, tells, and fails; less and less of it, the deeper it goes."""
+
+    async def act(node: Any, message: Any) -> str:
+        depth = message.text.count(">")
+        draw, said = chance(seed, name, message.text), [name]
+        for _ in range(draw.randint(0, 2 if depth < 3 else 0)):
+            to, text = draw.choice(NAMES), f"{message.text}>{draw.randint(0, 3)}"
+            match draw.choice(["ask", "ask", "both", "tell", "fail"]):
+                case "ask":
+                    said.append(await heard(node, to, text))
+                case "both":
+                    pair = (heard(node, one, text) for one in draw.sample(NAMES, 2))
+                    said += await asyncio.gather(*pair)
+                case "tell":
+                    await node.tell(draw.choice([to, "all", "nobody"]), text)
+                case _:
+                    raise ValueError(f"{name} fails")
+        return " ".join(said)
+
+    return act
+
+
+async def heard(node: Any, to: str, text: str) -> str:
+    """An answer, or why there is none; agents that work in turn may wait for each other."""
+    try:
+        async with asyncio.timeout(7):
+            return str(await node.ask(to, text))
+    except (ValueError, TimeoutError) as error:
+        return type(error).__name__
+
+
+async def ask_all(net: Net) -> Any:
+    answers = (net.ask(name, name) for name in NAMES[:2])
+    return await asyncio.gather(*answers, return_exceptions=True)
+
+
+def scenarios(seed: int) -> list[Scenario]:
+    acts = {name: working(seed, name) for name in NAMES}
+    return [
+        Scenario("swarm", partial(random_swarm, seed), ask_twice),
+        Scenario("graph", partial(random_graph, seed), ask_twice),
+        scenario("runtime", acts, ask_all, OneByOne if seed % 2 else Node),
+    ]
+
+
+@pytest.mark.parametrize("place", range(3), ids=["swarm", "graph", "runtime"])
+def test_random_teams_are_the_same_with_a_wrapper_that_observes(place: int) -> None:
+    for seed in SEEDS:
+        asked = scenarios(seed)[place]
+        watched = Watched()
+        watched.must_change_nothing(asked, seed=seed)
+        watched.must_be_sound()

@@ -8,34 +8,15 @@ from typing import Any
 import anyio
 import pytest
 
-from dig import Hold, Inject, InteractionGraph, Limits, Pending, Reroute
+from dig import Inject, Limits, Pending, Reroute
 from dig.adapters import Session, notes
 from dig.detectors.interventions import Intervention
 from dig.errors import SettingsError
 
+from .framework_gates import Keeper
 from .watching import setup_of, watched
 
 pytestmark = pytest.mark.anyio
-
-
-class Keeper:
-    """Keeps what carries one of some payloads, and decides after a while."""
-
-    name = "keeper"
-
-    def __init__(self, *payloads: Any, after_s: float = 1.0, wishes: Sequence[Any] = ()) -> None:
-        self.payloads = payloads
-        self.after_s = after_s
-        self.wishes = wishes
-        self.seen: list[Any] = []
-
-    def hold(self, graph: InteractionGraph, event: Pending) -> Hold | None:
-        return Hold(10.0) if event.payload in self.payloads else None
-
-    async def decide(self, event: Pending) -> Sequence[Intervention]:
-        self.seen.append(event.payload)
-        await anyio.sleep(self.after_s)
-        return [wish(event.id) for wish in self.wishes]
 
 
 def team_of(log: list[Any]) -> dict[str, Any]:

@@ -7,9 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-pytest.importorskip("langgraph", reason="LangGraph is not installed: pip install .[dev,langgraph]")
-
 from langgraph import types
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
@@ -20,47 +17,26 @@ from dig import Watch
 from dig.detectors import standard
 from dig.detectors.mended import Mending
 from dig.detectors.thresholds import Thresholds
-from dig.graph.records import Emit, End, IncidentRow, Start
+from dig.graph.records import End, IncidentRow
 from dig.runtime.host import Setup
 
 from .harness import Script, play
-from .langgraph_asked import QUESTION
-from .langgraph_cases import HAS_HANDLERS, handled
-from .langgraph_teams import State, failing, graph, half_join, node, retried
-from .langgraph_watch import Watched, team
+from .langgraph_teams import (
+    HAS_HANDLERS,
+    QUESTION,
+    State,
+    Watched,
+    failing,
+    graph,
+    half_join,
+    handled,
+    node,
+    retried,
+    team,
+)
 
 IS_ASYNC = pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 IN_A_GRAPH = pytest.mark.parametrize("inside", [False, True])
-
-
-def rows(watched: Watched, kind: type[Any]) -> list[Any]:
-    return [row for row in watched.records if isinstance(row, kind)]
-
-
-def began(watched: Watched) -> list[str]:
-    """The agents of all activations, in order."""
-    return [row.agent for row in rows(watched, Start)]
-
-
-def ends(watched: Watched) -> dict[str, tuple[str, str | None, bool]]:
-    """How the activations with an error ended, by agent: error, agent that is blamed, cancelled."""
-    agents = {row.activation: row.agent for row in rows(watched, Start)}
-    return {
-        agents[row.activation]: (row.error, agents.get(row.because or ""), bool(row.cancelled))
-        for row in rows(watched, End)
-        if row.error
-    }
-
-
-def failed(watched: Watched) -> list[tuple[str, str | None]]:
-    """The requests that failed: how, and by whose error."""
-    agents = {row.activation: row.agent for row in rows(watched, Start)}
-    said = [row.detail for row in rows(watched, IncidentRow) if row.what == "request_failed"]
-    return [(one["how"], agents.get(one.get("activation") or "")) for one in said]
-
-
-def finals(watched: Watched) -> list[Any]:
-    return [row for row in rows(watched, Emit) if row.final]
 
 
 def plain(**nodes: Callable[[Any], Any]) -> StateGraph[Any]:
@@ -95,40 +71,38 @@ def test_a_node_that_raises_is_blamed_and_the_join_behind_it_never_ran(is_async:
     with pytest.raises(ValueError, match="503"):
         call(watched(plain(hotels=hotels, flights=flights).compile()), is_async)
     error = "ValueError: the hotel service answered 503"
-    assert ends(watched) == {
+    assert watched.errors() == {
         "hotels": (error, None, False), "__end__": (error, "hotels", False)
     }  # fmt: skip
-    assert "writer" not in began(watched) and finals(watched) == []
-    assert failed(watched) == [("error", "hotels")]
-    assert [finding.pattern for finding in watched.session.findings] == ["FAIL", "FAIL"]
-    assert watched.leaves_nothing_open()
-    watched.must_be_sound()
+    assert "writer" not in watched.ran() and watched.answers() == []
+    assert watched.failed() == [("error", "hotels")]
+    assert watched.patterns == ["FAIL", "FAIL"]
+    watched.must_be_over()
 
 
 def test_nodes_that_are_at_work_when_another_one_raises_are_called_off() -> None:
     """They have not failed themselves."""
     watched = Watched()
-    assert play(team(failing), watched) == play(team(failing))
-    said = ends(watched)
+    watched.must_change_nothing(team(failing))
+    said = watched.errors()
     assert said["b"] == ("ValueError: no such city", None, False)
     assert said["__end__"][1] == "b"
     assert all(
         cancelled for name, (_, _, cancelled) in said.items() if name not in ("b", "__end__")
     )
-    assert failed(watched) == [("error", "b")] and watched.leaves_nothing_open()
-    watched.must_be_sound()
+    assert watched.failed() == [("error", "b")]
+    watched.must_be_over()
 
 
 def test_a_node_that_is_tried_again_makes_its_failure_good() -> None:
     """Each attempt that raised says so, and the request has an answer and no failure."""
     watched = Watched()
     play(team(retried), watched)
-    errors = [row.error for row in rows(watched, End) if row.error]
+    errors = [row.error for row in watched.rows(End) if row.error]
     assert errors == ["ConnectionError: try again"] * 2
-    assert failed(watched) == [] and len(finals(watched)) == 1
+    assert watched.failed() == [] and len(watched.answers()) == 1
     assert [(one.pattern, one.stage) for one in watched.session.findings] == [("FAIL", "turn")] * 2
-    assert watched.leaves_nothing_open()
-    watched.must_be_sound()
+    watched.must_be_over()
 
 
 def test_a_node_that_gives_up_after_its_attempts_is_blamed() -> None:
@@ -147,12 +121,11 @@ def test_a_node_that_gives_up_after_its_attempts_is_blamed() -> None:
 
     watched = Watched()
     play(team(build), watched)
-    assert failed(watched) == [("error", "b")]
-    (incident,) = [row for row in rows(watched, IncidentRow) if row.what == "request_failed"]
-    raised = [row for row in rows(watched, End) if row.error and not row.because]
+    assert watched.failed() == [("error", "b")]
+    (incident,) = [row for row in watched.rows(IncidentRow) if row.what == "request_failed"]
+    raised = [row for row in watched.rows(End) if row.error and not row.because]
     assert len(raised) == 3 and incident.detail["activation"] == raised[-1].activation
-    assert watched.leaves_nothing_open()
-    watched.must_be_sound()
+    watched.must_be_over()
 
 
 @pytest.mark.skipif(not HAS_HANDLERS, reason="LangGraph has error handlers since 1.2")
@@ -160,8 +133,8 @@ def test_a_node_that_takes_care_of_an_error_saves_the_request() -> None:
     """It takes up what the node was given, so that the failure is made good."""
     watched = Watched()
     play(team(handled), watched)
-    assert ends(watched) == {"b": ("ValueError: no such city", None, False)}
-    assert failed(watched) == [] and len(finals(watched)) == 1
+    assert watched.errors() == {"b": ("ValueError: no such city", None, False)}
+    assert watched.failed() == [] and len(watched.answers()) == 1
     assert [(one.pattern, one.stage) for one in watched.session.findings] == [("FAIL", "turn")]
     assert not watched.session.monitor.graph.activations
     watched.must_be_sound()
@@ -180,14 +153,14 @@ def test_a_node_in_a_graph_that_is_a_node_is_blamed_if_it_is_an_agent(
     with pytest.raises(ValueError, match="503"):
         call(watched(built.compile()), is_async)
     blamed = "team/hotels" if inside else "team"
-    said = ends(watched)
+    said = watched.errors()
     assert said.pop(blamed)[1:] == (None, False)
     assert {name: because for name, (_, because, _) in said.items()} == dict.fromkeys(
         ["team/__end__", "team", "__end__"] if inside else ["__end__"], blamed
     )
-    assert not any(name.endswith("writer") for name in began(watched))
-    assert failed(watched) == [("error", blamed)] and watched.leaves_nothing_open()
-    watched.must_be_sound()
+    assert not any(name.endswith("writer") for name in watched.ran())
+    assert watched.failed() == [("error", blamed)]
+    watched.must_be_over()
 
 
 @IS_ASYNC
@@ -207,12 +180,11 @@ def test_the_recursion_limit_is_no_error_of_a_node(is_async: bool) -> None:
     built.add_edge(START, "a").add_edge("a", "b").add_edge("b", "a")
     with pytest.raises(GraphRecursionError):
         call(watched(built.compile()), is_async, {"recursion_limit": 5})
-    assert failed(watched) == [("limit", None)] and finals(watched) == []
-    assert {name: one[1:] for name, one in ends(watched).items()} == {"__end__": (None, True)}
-    assert [name for name in began(watched) if name in "ab"] == seen
+    assert watched.failed() == [("limit", None)] and watched.answers() == []
+    assert {name: one[1:] for name, one in watched.errors().items()} == {"__end__": (None, True)}
+    assert [name for name in watched.ran() if name in "ab"] == seen
     assert [(one.pattern, one.stage) for one in watched.session.findings] == [("FAIL", "request")]
-    assert watched.leaves_nothing_open()
-    watched.must_be_sound()
+    watched.must_be_over()
 
 
 def test_a_step_that_takes_too_long_is_a_timeout_of_the_request() -> None:
@@ -228,11 +200,10 @@ def test_a_step_that_takes_too_long_is_a_timeout_of_the_request() -> None:
         return built
 
     watched = Watched()
-    assert play(team(build), watched) == play(team(build))
-    assert failed(watched) == [("timeout", None)] and finals(watched) == []
-    assert all(one[2] for one in ends(watched).values()) and "a" not in began(watched)
-    assert watched.leaves_nothing_open()
-    watched.must_be_sound()
+    watched.must_change_nothing(team(build))
+    assert watched.failed() == [("timeout", None)] and watched.answers() == []
+    assert all(one[2] for one in watched.errors().values()) and "a" not in watched.ran()
+    watched.must_be_over()
 
 
 @pytest.mark.skipif(not hasattr(types, "TimeoutPolicy"), reason="LangGraph has it since 1.2")
@@ -250,10 +221,9 @@ def test_a_node_that_takes_longer_than_it_may_is_called_off() -> None:
 
     watched = Watched()
     play(team(build), watched)
-    assert failed(watched) == [("timeout", None)] and finals(watched) == []
-    assert all(one[2] for one in ends(watched).values()) and "a" not in began(watched)
-    assert watched.leaves_nothing_open()
-    watched.must_be_sound()
+    assert watched.failed() == [("timeout", None)] and watched.answers() == []
+    assert all(one[2] for one in watched.errors().values()) and "a" not in watched.ran()
+    watched.must_be_over()
 
 
 @IN_A_GRAPH
@@ -269,8 +239,8 @@ def test_a_request_that_its_caller_cancels_is_no_failed_one(inside: bool) -> Non
         outcome = play(team(build), watched, cancel_at=step)
         if not outcome.raised:
             break
-        assert failed(watched) == []
-        assert all(one[2] for one in ends(watched).values())
+        assert watched.failed() == []
+        assert all(one[2] for one in watched.errors().values())
         assert not any(one.is_alarm for one in watched.session.findings)
         assert watched.leaves_nothing_open()
         watched.must_be_sound()
@@ -296,10 +266,9 @@ def test_a_stream_that_its_caller_leaves_is_no_failed_request(is_async: bool) ->
         pieces = team.stream(QUESTION, stream_mode="updates")
         next(pieces)
         pieces.close()
-    assert failed(watched) == [] and "printer" not in began(watched)
-    assert all(one[2] for one in ends(watched).values())
-    assert watched.leaves_nothing_open()
-    watched.must_be_sound()
+    assert watched.failed() == [] and "printer" not in watched.ran()
+    assert all(one[2] for one in watched.errors().values())
+    watched.must_be_over()
 
 
 @pytest.mark.parametrize("mode", ["observe", "heal"])
@@ -307,9 +276,8 @@ def test_what_never_ran_is_no_activation_of_a_request_that_is_well_either(mode: 
     """A join that never ran is missing from the answer, and has done nothing itself."""
     watched = Watched(mode)
     play(team(half_join), watched)
-    assert "j" not in began(watched) and watched.patterns == ["ET"]
-    assert watched.leaves_nothing_open()
-    watched.must_be_sound()
+    assert "j" not in watched.ran() and watched.patterns == ["ET"]
+    watched.must_be_over()
 
 
 def test_a_loop_that_the_recursion_limit_ends_is_not_mended_by_that() -> None:

@@ -3,50 +3,58 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
+import os
 import re
-from collections.abc import Callable, Iterable
-from typing import Any
+import subprocess
+import sys
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, TypedDict
 
 import pytest
-
-pytest.importorskip("langgraph", reason="LangGraph is not installed: pip install .[dev,langgraph]")
-
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.pregel._loop import SyncPregelLoop
 from langgraph.types import Command, Send, interrupt
 
 import dig
-from dig import Detector, Healer, Hold
+from dig import Detector, Healer
 from dig.adapters.langgraph.routes import is_handoff
 from dig.detectors import standard
 from dig.detectors.finding import Finding
-from dig.detectors.interventions import Inject, Intervention, Reroute
+from dig.detectors.interventions import Intervention, Reroute
 from dig.detectors.policy import HEAL_ALL
 from dig.errors import SettingsError
+from dig.faults import Fault, around
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Emit, IncidentRow, Record
-from dig.monitor.messages import Pending
+from dig.graph.records import Emit, End, IncidentRow, Record
 from dig.runtime.host import Setup
+from tests.own.__main__ import HERE, Results
 
+from .framework_gates import NEVER, behind, to, usher
 from .harness import Scenario, Script, play
 from .hostile_payloads import HOSTILE
-from .langgraph_asked import QUESTION, answer_back, thread
 from .langgraph_teams import (
+    INNER,
+    QUESTION,
     State,
-    around,
-    asking,
+    Watched,
+    ask_twice,
+    by_enum,
+    cached_fan,
     chain,
-    failing,
-    fan,
     graph,
-    half_join,
+    line,
+    nested,
     node,
-    subgraph,
+    team,
+    thread,
 )
-from .langgraph_watch import Watched, seats, team
 
 
 def plain(names: str = "ab", **more: Any) -> Any:
@@ -57,23 +65,6 @@ def plain(names: str = "ab", **more: Any) -> Any:
     for one, other in zip([START, *names], [*names, END], strict=True):
         built.add_edge(one, other)
     return built
-
-
-def over_to_west(script: Script) -> Any:
-    """A graph that hands over to a node of the graph above it."""
-    leave = Command(goto="west", graph=Command.PARENT, update={"done": ["a"]})
-    return graph(
-        script, "b", [(START, "a"), (START, "b")], a=node(script, "a", lambda s, n: leave)
-    ).compile()
-
-
-async def ask_thread(wrapped: Any) -> Any:
-    return await wrapped.ainvoke(QUESTION, thread())
-
-
-HEALED_TWICE = team(half_join, ask_thread)
-INNER = [team(build, ask_thread) for build in (fan, subgraph, failing, over_to_west)]
-INNER += [HEALED_TWICE, team(asking, answer_back)]
 
 
 # --- it is used as before ---------------------------------------------------------------------
@@ -138,14 +129,8 @@ def test_a_wrapped_graph_may_be_a_node_of_another_graph() -> None:
 def test_whatever_a_wrapped_graph_does_as_a_node_of_another_graph_is_as_before(
     scenario: Scenario, mode: str
 ) -> None:
-    def nested(wrap: Callable[[Any], Any]) -> Scenario:
-        def build(script: Script) -> Any:
-            return around(script, wrap(scenario.build(script)))
-
-        return Scenario(scenario.name, build, scenario.drive)
-
-    watched = Watched(mode)
-    assert play(nested(watched)) == play(nested(lambda inner: inner))
+    watched, asked = Watched(mode), nested(scenario)
+    assert play(asked(watched)) == play(asked(lambda inner: inner))
     assert watched.leaves_nothing_open()
 
 
@@ -169,36 +154,26 @@ def test_an_agent_with_tools_is_a_team_of_its_model_and_its_tools() -> None:
     def said(result: Any) -> list[str]:
         return [message.content for message in result["messages"]]
 
-    wrapped = dig.wrap(build())
+    watched = Watched()
     question = {"messages": [("user", "Rome?")]}
-    assert said(wrapped.invoke(question)) == said(build().invoke(question))
-    assert {"model", "tools", "tools#2"} <= seats(dig.session_of(wrapped).monitor.graph)
+    assert said(watched(build()).invoke(question)) == said(build().invoke(question))
+    assert {"model", "tools", "tools#2"} <= {*watched.ran()}
 
 
 # --- what it holds and changes ----------------------------------------------------------------
 
 
-class Slow:
-    """A gate that keeps what goes to one node for a while, and may send it elsewhere then."""
-
-    name = "slow"
-
-    def __init__(self, to: str, *then: Intervention) -> None:
-        self.to, self.then = to, then
-
-    def hold(self, monitored: InteractionGraph, event: Pending) -> Hold | None:
-        return Hold(60.0) if self.to in monitored.event(event.id).flight else None
-
-    async def decide(self, event: Pending) -> Iterable[Intervention]:
-        await asyncio.sleep(5)
-        return [Inject(event.id, "It is late.")]
+def late(to_whom: str) -> Setup:
+    """What goes to one node is kept for a while."""
+    gate = usher("It is late.", keeps=to(to_whom), after_s=5.0)
+    return Setup(detectors=standard, gates=[gate])
 
 
 def test_a_gate_holds_a_node_before_it_runs_while_another_goes_on() -> None:
     def pair(script: Script) -> Any:
         return graph(script, "abc", [(START, "a"), ("a", "b"), ("a", "c")]).compile()
 
-    watched = Watched("heal", Setup(gates=[Slow("b")]))
+    watched = Watched("heal", late("b"))
     bare, held = play(team(pair)), play(team(pair), watched)
     assert bare.elapsed + 4 < held.elapsed < bare.elapsed + 5.5
     ends = [agent for agent, what, _ in held.log if what == "ends"]
@@ -207,24 +182,8 @@ def test_a_gate_holds_a_node_before_it_runs_while_another_goes_on() -> None:
     assert watched.leaves_nothing_open()
 
 
-def test_what_the_last_node_says_is_held_before_it_is_submitted() -> None:
-    watched = Watched("heal", Setup(detectors=standard, gates=[Slow("__end__")]))
-    bare, held = play(team(chain)), play(team(chain), watched)
-    assert held.returned == bare.returned
-    assert held.elapsed == pytest.approx(bare.elapsed + 5)
-    assert watched.patterns == [] and watched.leaves_nothing_open()
-
-
-class Hanging(Slow):
-    """A gate that never decides."""
-
-    async def decide(self, event: Pending) -> Iterable[Intervention]:
-        await asyncio.Event().wait()
-        return []
-
-
 def test_a_gate_that_never_decides_holds_no_longer_than_it_said() -> None:
-    watched = Watched("heal", Setup(gates=[Hanging("b")]))
+    watched = Watched("heal", behind(usher(keeps=to("b"), after_s=NEVER))())
     bare, held = play(team(chain)), play(team(chain), watched)
     assert held.returned == bare.returned
     assert held.elapsed == pytest.approx(bare.elapsed + 60)
@@ -233,18 +192,10 @@ def test_a_gate_that_never_decides_holds_no_longer_than_it_said() -> None:
 
 def test_on_a_thread_nobody_can_wait_for_a_gate_and_that_is_told() -> None:
     told: list[Record] = []
-    gates = Setup(gates=[Slow("b")])
+    gates = late("b")
     wrapped = dig.wrap(plain().compile(), mode="heal", setup=gates, sink=told.append)
     assert wrapped.invoke(QUESTION)["done"] == ["?", "a", "b"]
     assert "not held" in [one.what for one in told if isinstance(one, IncidentRow)]
-
-
-@pytest.mark.parametrize("step", range(1, 40, 2))
-def test_a_request_that_is_cancelled_while_something_is_held_leaves_nothing(step: int) -> None:
-    watched = Watched("heal", Setup(gates=[Slow("b")]))
-    held = play(team(chain), watched, cancel_at=step)
-    assert held.cancelling == (1 if held.raised else 0)
-    assert watched.leaves_nothing_open()
 
 
 class Elsewhere(Detector, Healer):
@@ -263,6 +214,11 @@ class Elsewhere(Detector, Healer):
         yield Reroute(finding.subject["event"], "It is for you.", self.to)
 
 
+def elsewhere(node: str, *to: str) -> Setup:
+    one = Elsewhere(node, *to)
+    return Setup(detectors=lambda: [one], healers=lambda: {"ELSEWHERE": one}, policy=HEAL_ALL)
+
+
 @pytest.mark.parametrize(
     ("to", "ran"),
     [(("c",), "ac"), (("b", "c"), "abcc"), (("d", "c"), "acd"), (("ghost",), "abc"), ((), "a")],
@@ -271,16 +227,7 @@ class Elsewhere(Detector, Healer):
 def test_a_message_on_a_static_edge_can_be_sent_elsewhere_before_it_arrives(
     to: tuple[str, ...], ran: str
 ) -> None:
-    def line(script: Script) -> Any:
-        return graph(script, "abcd", [(START, "a"), ("a", "b"), ("b", "c")]).compile()
-
-    def setup() -> Setup:
-        elsewhere = Elsewhere("b", *to)
-        return Setup(
-            detectors=lambda: [elsewhere], healers=lambda: {"ELSEWHERE": elsewhere}, policy=HEAL_ALL
-        )
-
-    watched = Watched("heal", setup())
+    watched = Watched("heal", elsewhere("b", *to))
     outcome = play(team(line), watched)
     assert "".join(sorted(agent for agent, what, _ in outcome.log if what == "ends")) == ran
     assert watched.incidents() == (["downgraded"] if "ghost" in to else [])
@@ -306,15 +253,14 @@ def test_what_two_nodes_make_of_the_answers_of_a_person_belongs_together() -> No
         return (await built.ainvoke(Command(resume=answers), thread()))["done"]
 
     watched, asked = Watched("heal"), team(asking_two, answer_both)
-    assert play(asked, watched) == play(asked)
+    watched.must_change_nothing(asked)
     assert watched.patterns == []
-    said = [row.payload for row in watched.records if isinstance(row, Emit) and row.payload]
+    said = [row.payload for row in watched.rows(Emit) if row.payload]
     assert [one for one in said if "resume" in one] == [
         {"resume": "a? yes"},
         {"resume": "b? yes"},
     ]
-    watched.must_be_sound()
-    assert watched.leaves_nothing_open()
+    watched.must_be_over()
 
 
 def test_a_note_to_a_node_whose_state_has_no_messages_is_told_by_an_incident() -> None:
@@ -334,7 +280,7 @@ def test_a_user_may_say_how_notes_are_shown() -> None:
     def shown(state: Any, notes: tuple[str, ...]) -> Any:
         return {**state, "name": f"{len(notes)} notes"}
 
-    watched = Watched("heal", Setup(gates=[Slow("b")]), annotate=shown)
+    watched = Watched("heal", late("b"), annotate=shown)
     assert "1 notes" in play(team(chain), watched).per_agent()["b"][0][1]
 
 
@@ -348,16 +294,11 @@ def test_agents_can_ask_for_their_notes_themselves() -> None:
 
         return graph(script, "a", [(START, "a"), ("a", "b")], b=b).compile()
 
-    play(team(listening), Watched("heal", Setup(gates=[Slow("b")])))
+    play(team(listening), Watched("heal", late("b")))
     assert heard == [("It is late.",)]
 
 
 # --- what it refuses --------------------------------------------------------------------------
-
-
-def test_what_is_no_compiled_graph_is_refused() -> None:
-    with pytest.raises(SettingsError, match="compile it first"):
-        dig.wrap(plain())
 
 
 def test_who_demands_that_answers_go_back_needs_a_checkpointer() -> None:
@@ -411,3 +352,231 @@ def test_a_langgraph_that_is_put_together_in_another_way_is_refused(channel: str
     del graph.channels[channel]
     with pytest.raises(SettingsError, match=re.escape(f"in another way: no channel {channel}")):
         dig.wrap(graph)
+
+
+# --- by name, and what a session leaves ---
+
+
+@pytest.mark.parametrize("mode", ["observe", "heal"])
+@pytest.mark.parametrize("method", ["invoke", "ainvoke", "stream", "astream"])
+def test_a_graph_can_be_called_by_name(method: str, mode: Any) -> None:
+    """Each argument may be given by its name, as without a monitor."""
+
+    def call(graph: Any) -> Any:
+        given = {"input": QUESTION, "config": {"tags": ["x"]}, "stream_mode": "values"}
+        return getattr(graph, method)(**given)
+
+    async def told(graph: Any) -> str:
+        result = call(graph)
+        if method == "ainvoke":
+            return str(await result)
+        if method == "astream":
+            return str([piece async for piece in result])
+        return str([*result] if method == "stream" else result)
+
+    bare = plain().compile()
+    assert asyncio.run(told(Watched(mode)(bare))) == asyncio.run(told(bare))
+    if method in ("stream", "astream"):
+        with pytest.raises(TypeError, match="input"):
+            getattr(Watched(mode)(bare), method)()
+
+
+def test_nodes_that_an_enum_names_are_agents_by_their_values() -> None:
+    """Edges, gotos and sends between them are told, so that nothing is found in a healthy graph."""
+    watched = Watched()
+    play(team(by_enum), watched)
+    assert {*watched.ran()} >= {"split", "work", "check", "join", "last"}
+    assert watched.patterns == []
+    watched.must_be_sound()
+
+
+def test_all_that_a_result_from_a_cache_starts_has_one_origin() -> None:
+    """What two nodes made of it meets in a third, as if the first had run."""
+    watched = Watched()
+    play(team(cached_fan, ask_twice), watched)
+    statistics = watched.session.statistics()
+    assert (statistics.requests, watched.patterns) == (2, [])
+    watched.must_be_sound()
+
+
+@pytest.mark.parametrize("most", [1, 4])
+def test_what_a_node_sends_to_one_that_begins_in_the_same_step_starts_its_next_run(
+    most: int,
+) -> None:
+    """One after the other, or on threads, `a` may have ended before `b` has begun."""
+    watched = Watched()
+    edges = [(START, "a"), (START, "b"), ("a", "b"), ("b", "c")]
+    built = graph(Script(), (), edges, **{name: lambda state: {"done": [1]} for name in "abc"})
+    wrapped = watched(built.compile())
+    assert len(wrapped.invoke({"done": []}, {"max_concurrency": most})["done"]) == 5
+    assert watched.session.statistics().requests == 1
+    assert watched.patterns == []
+    watched.must_be_over()
+
+
+def test_a_join_may_lead_to_the_end() -> None:
+    """LangGraph has no channel for it: the graph ends when nothing else is left."""
+    watched = Watched()
+    wrapped = watched(
+        graph(Script(), "ab", [(START, "a"), (START, "b"), (["a", "b"], END)]).compile()
+    )
+    asyncio.run(wrapped.ainvoke({"done": []}))
+    assert watched.patterns == []
+    watched.must_be_sound()
+
+
+def loops() -> int:
+    """How many of LangGraph's loops there are in memory."""
+    return sum(type(one) is SyncPregelLoop for one in gc.get_objects())
+
+
+def test_a_request_leaves_nothing_that_only_the_garbage_collector_frees() -> None:
+    """LangGraph's loop, which holds the state, goes with its last reference, as it does alone."""
+    wrapped = dig.wrap(plain().compile())
+    gc.disable()
+    try:
+        before = loops()
+        wrapped.invoke({"done": []})
+        assert loops() == before
+    finally:
+        gc.enable()
+
+
+class History(TypedDict, total=False):
+    """A state without reducers: each node returns all of it."""
+
+    history: list[dict[str, str]]
+    other: list[int]
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_of_a_history_that_is_returned_whole_the_trace_tells_what_is_new(in_place: bool) -> None:
+    """A list that was changed in place is told whole: the adapter cannot see what is new in it."""
+
+    def says(name: str, state: History) -> History:
+        before, new = state["history"], [{"by": name}]
+        if in_place:
+            before += new
+            return {"history": before}
+        return {"history": [*before, *new], "other": [7]}
+
+    built = StateGraph(History)
+    for name in ("one", "two"):
+        built.add_node(name, partial(says, name))
+    built.add_edge(START, "one")
+    built.add_edge("one", "two")
+    asked = {"by": "user"}
+    watched = Watched()
+    graph = watched(built.compile())
+    assert len(graph.invoke({"history": [asked]})["history"]) == 3
+    watched.must_be_sound()
+    emitted = [one for one in watched.rows(Emit) if not one.final]
+    told = [one.payload for one in emitted]
+    if in_place:
+        assert told[-1] == {"history": [asked, {"by": "one"}, {"by": "two"}]}
+    else:
+        new = {"$given": 2, "$new": [{"by": "two"}]}
+        assert told[-1] == {"history": new, "other": [7]}
+
+
+# --- a game day, and LangGraph's own tests ---
+
+
+class Letter(TypedDict, total=False):
+    """What the nodes write."""
+
+    question: str
+    draft: str
+    final: str
+
+
+async def write(state: Letter) -> Letter:
+    return {"draft": f"about {state['question']}"}
+
+
+async def check(state: Letter) -> Letter:
+    return {"final": f"checked: {state.get('draft')}"}
+
+
+def built(nodes: dict[str, Any]) -> Any:
+    """The graph of two nodes, one after the other."""
+    graph = StateGraph(Letter)
+    for name, act in nodes.items():
+        graph.add_node(name, act)
+    graph.add_edge(START, "write")
+    graph.add_edge("write", "check")
+    graph.add_edge("check", END)
+    return graph.compile()
+
+
+@pytest.mark.parametrize(
+    ("kind", "final"),
+    [
+        ("silent", "checked: None"),
+        ("corrupt", "checked: \ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd"),
+        ("crash", "write has failed"),
+    ],
+)
+def test_a_node_can_be_the_target(kind: str, final: str) -> None:
+    """What it does comes out of the graph, and the monitor sees the failure."""
+    seen: list[Any] = []
+
+    async def day() -> str:
+        nodes: dict[str, Any] = {"write": write, "check": check}
+        with around(nodes, [Fault(kind=kind, target="write")]) as faulty:
+            graph = dig.wrap(built(nodes), sink=seen.append)
+            try:
+                answer: Letter = await graph.ainvoke({"question": "lunch"})
+                return answer["final"]
+            except RuntimeError as error:
+                return str(error)
+            finally:
+                dig.unwrap(graph)
+                assert [act.agent for act in faulty.acts] == ["write"]
+
+    assert asyncio.run(day()) == final
+    failed = [record for record in seen if isinstance(record, End) and record.error]
+    assert bool(failed) == (kind == "crash")
+
+
+OWN_TESTS = """
+import pytest
+from langgraph.graph import START, StateGraph
+
+def build():
+    built = StateGraph(dict).add_node("a", lambda state: state).add_edge(START, "a")
+    return built.compile()
+
+def test_passes():
+    assert build().invoke({"x": 1}) == {"x": 1}
+
+def test_looks_at_the_class():
+    assert "Monitored" not in type(build()).stream.__code__.co_qualname
+
+@pytest.mark.skip
+def test_is_skipped():
+    pass
+"""
+
+
+def test_the_plugin_wraps_every_graph_that_is_compiled(tmp_path: Path) -> None:
+    """A test that looks at what a wrapper changes fails; a report has what each session saw."""
+    (tmp_path / "test_own.py").write_text(OWN_TESTS)
+    environment = {
+        **os.environ, "DIG_OWN_MODE": "observe", "DIG_OWN_FRAMEWORK": "langgraph",
+        "PYTHONPATH": os.pathsep.join([str(HERE), str(Path(dig.__file__).parents[1])]),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }  # fmt: skip
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "wrap_teams", "-p", "no:cacheprovider",
+         "--junitxml=report.xml", "test_own.py"],
+        cwd=tmp_path, check=False, capture_output=True, env=environment,
+    )  # fmt: skip
+    observed = Results()
+    observed.add(tmp_path / "report.xml", "own")
+    passes, looks, skipped = (
+        f"own/test_own.py::test_{name}" for name in ("passes", "looks_at_the_class", "is_skipped")
+    )
+    assert observed.outcomes == {passes: "passed", looks: "failed", skipped: "skipped"}
+    assert [(test, team["requests"]) for test, team in observed.teams] == [(passes, 1), (looks, 0)]
+    assert observed.wrapped("faults", "stopped", "alarms") == []

@@ -18,7 +18,7 @@ from openai import APIStatusError
 
 from tests.llm.server import calls
 
-from .langgraph_watch import Watched
+from .langgraph_teams import Watched
 from .model_scripts import (
     ANSWER,
     CASES,

@@ -7,23 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-pytest.importorskip("langgraph", reason="LangGraph is not installed: pip install .[dev,langgraph]")
-
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
 
 from dig.adapters.langgraph import stops
-from dig.detectors import standard, standard_healers
-from dig.detectors.thresholds import Thresholds
 from dig.graph.records import Emit, End, IncidentRow, Start
-from dig.runtime.host import Setup
 
+from . import langgraph_teams
 from .harness import Script
-from .langgraph_asked import thread
-from .langgraph_teams import around
-from .langgraph_watch import Watched as Framework
+from .langgraph_teams import around, thread
 from .test_langgraph_stops import Edges, graph, kept, opened, payment, told
 
 MODES = pytest.mark.parametrize("mode", ["observe", "heal"])
@@ -32,12 +25,8 @@ LONG = 100_000.0
 """Seconds that a person thinks, far beyond every threshold."""
 
 
-class Watched(Framework):
+class Watched(langgraph_teams.Watched):
     """Wraps graphs, at a time that only goes when a test says so."""
-
-    def __init__(self, mode: str = "observe", **options: Any) -> None:
-        setup = Setup(detectors=standard, healers=standard_healers, limits=Thresholds().limits)
-        super().__init__(mode, setup, **options)
 
     def clock(self) -> float:
         return self.now
@@ -48,23 +37,12 @@ class Watched(Framework):
             self.now += seconds / 10
             self.session.tick()
 
-    def rows(self, kind: type[Any]) -> list[Any]:
-        return [row for row in self.records if isinstance(row, kind)]
-
-    @property
-    def finals(self) -> list[Any]:
-        return [row.payload for row in self.rows(Emit) if row.final]
-
     @property
     def waiting(self) -> list[str]:
         """The agents whose activations say that they wait, in order."""
         agents = {row.activation: row.agent for row in self.rows(Start)}
         said = [row.detail for row in self.rows(IncidentRow) if row.what == "waits"]
         return [agents[detail["activation"]] for detail in said]
-
-    @property
-    def ended(self) -> set[str]:
-        return {row.activation for row in self.rows(End)}
 
 
 def legal(state: Any) -> dict[str, Any]:
@@ -86,13 +64,12 @@ def test_a_node_that_asks_a_person_waits_and_no_answer_comes_of_it(mode: str) ->
         assert str(found["done"]) == str(expected["done"])
         if given is QUESTION:
             assert "__interrupt__" in found
-            assert watched.waiting == ["legal"] and watched.finals == []
+            assert watched.waiting == ["legal"] and watched.answers() == []
             watched.wait()
             assert opened(watched) == 1
-    assert watched.finals == [{"done": ["pay"]}]
+    assert watched.answers() == [{"done": ["pay"]}]
     assert (watched.patterns, watched.healed()) == ([], [])
-    assert watched.leaves_nothing_open()
-    watched.must_be_sound()
+    watched.must_be_over()
 
 
 def test_what_comes_after_the_answer_is_an_activation_of_its_own() -> None:
@@ -101,7 +78,7 @@ def test_what_comes_after_the_answer_is_an_activation_of_its_own() -> None:
     team = watched(approving())
     team.invoke(QUESTION, thread())
     waits = next(row for row in watched.rows(IncidentRow) if row.what == "waits")
-    assert waits.detail["activation"] not in watched.ended
+    assert waits.detail["activation"] not in {row.activation for row in watched.rows(End)}
     team.invoke(Command(resume="yes"), thread())
     (end,) = [row for row in watched.rows(End) if row.activation == waits.detail["activation"]]
     answer = next(row for row in watched.rows(Emit) if row.payload == {"resume": "yes"})
@@ -148,11 +125,11 @@ def test_at_a_breakpoint_the_nodes_wait_that_come_next(mode: str, name: str) -> 
     team = watched(kept(payment(), **{name: nodes}))
     team.invoke(QUESTION, thread())
     watched.wait()
-    assert watched.waiting == ["pay"] and watched.finals == []
+    assert watched.waiting == ["pay"] and watched.answers() == []
     assert team.invoke(None, thread())["done"][-1] == "pay"
-    assert watched.finals == [{"done": ["pay"]}]
-    assert watched.patterns == [] and watched.leaves_nothing_open()
-    watched.must_be_sound()
+    assert watched.answers() == [{"done": ["pay"]}]
+    assert watched.patterns == []
+    watched.must_be_over()
 
 
 def both() -> Any:
@@ -177,9 +154,9 @@ def test_two_nodes_of_one_thread_may_ask_and_be_answered_one_after_the_other(mod
     assert said["done"] == ["?", "a? yes", "b? yes", "w"]
     answers = [row.payload for row in watched.rows(Emit) if "resume" in (row.payload or ())]
     assert answers == [{"resume": "a? yes"}, {"resume": "b? yes"}]
-    assert watched.waiting == ["a", "b", "b"] and len(watched.finals) == 1
-    assert watched.patterns == [] and watched.leaves_nothing_open()
-    watched.must_be_sound()
+    assert watched.waiting == ["a", "b", "b"] and len(watched.answers()) == 1
+    assert watched.patterns == []
+    watched.must_be_over()
 
 
 @MODES
@@ -191,16 +168,15 @@ def test_forty_threads_may_wait_at_once_and_none_is_passed_over(mode: str) -> No
         found = team.invoke(QUESTION, thread(number))
         assert found["done"] == bare.invoke(QUESTION, thread(number))["done"]
     watched.wait()
-    assert opened(watched) == 40 and watched.finals == []
+    assert opened(watched) == 40 and watched.answers() == []
     assert all(team.get_state(thread(number)).next == ("legal",) for number in numbers)
     for number in reversed(numbers):
         said = team.invoke(Command(resume=f"yes {number}"), thread(number))["done"]
         assert said == ["?", f"yes {number}", "risk", "pay"]
         watched.now += 1
-    assert len(watched.finals) == 40
+    assert len(watched.answers()) == 40
     assert (watched.patterns, watched.healed()) == ([], [])
-    assert watched.leaves_nothing_open()
-    watched.must_be_sound()
+    watched.must_be_over()
 
 
 def test_a_resume_in_another_process_begins_from_outside() -> None:
@@ -250,8 +226,8 @@ def test_of_too_many_threads_that_wait_the_oldest_is_given_up(
         said = team.invoke(Command(resume="yes"), thread(number))["done"]
         assert said == ["?", "yes", "risk", "pay"]
     watched.wait()
-    assert watched.patterns == [] and watched.leaves_nothing_open()
-    watched.must_be_sound()
+    assert watched.patterns == []
+    watched.must_be_over()
 
 
 def test_a_resume_that_langgraph_refuses_leaves_the_waiting_as_it_was() -> None:
@@ -261,9 +237,9 @@ def test_a_resume_that_langgraph_refuses_leaves_the_waiting_as_it_was() -> None:
     asked = team.invoke(QUESTION, thread())["__interrupt__"]
     with pytest.raises(RuntimeError, match="multiple pending interrupts"):
         team.invoke(Command(resume="yes"), thread())
-    assert opened(watched) == 2 and watched.finals == []
+    assert opened(watched) == 2 and watched.answers() == []
     team.invoke(Command(resume={one.id: "yes" for one in asked}), thread())
-    assert len(watched.finals) == 1 and watched.leaves_nothing_open()
+    assert len(watched.answers()) == 1 and watched.leaves_nothing_open()
 
 
 def test_an_error_after_the_answer_is_an_error_of_the_request() -> None:
@@ -281,8 +257,8 @@ def test_an_error_after_the_answer_is_an_error_of_the_request() -> None:
     (said,) = [row.detail for row in watched.rows(IncidentRow) if row.what == "request_failed"]
     assert (said["activation"], said["event"]) == (failed.activation, "e1")
     assert watched.patterns == ["FAIL", "FAIL"]
-    assert watched.finals == [] and watched.leaves_nothing_open()
-    watched.must_be_sound()
+    assert watched.answers() == []
+    watched.must_be_over()
 
 
 @MODES
@@ -299,12 +275,11 @@ def test_a_node_within_a_graph_that_is_a_node_waits_likewise(
     asyncio.run(team.ainvoke(QUESTION, thread()))
     watched.wait()
     name = "legal" if asks else "pay"
-    assert watched.waiting == [f"team/{name}" if inside else "team"] and watched.finals == []
+    assert watched.waiting == [f"team/{name}" if inside else "team"] and watched.answers() == []
     said = asyncio.run(team.ainvoke(Command(resume="yes"), thread()))
-    assert said["done"][-1] == "pay" and len(watched.finals) == 1
+    assert said["done"][-1] == "pay" and len(watched.answers()) == 1
     assert (watched.patterns, watched.healed()) == ([], [])
-    assert watched.leaves_nothing_open()
-    watched.must_be_sound()
+    watched.must_be_over()
 
 
 def test_a_graph_that_is_a_node_of_another_one_that_is_not_watched_waits_likewise() -> None:
@@ -312,16 +287,16 @@ def test_a_graph_that_is_a_node_of_another_one_that_is_not_watched_waits_likewis
     watched = Watched()
     team = around(Script(), watched(payment(legal=legal).compile()))
     asyncio.run(team.ainvoke(QUESTION, thread()))
-    assert watched.waiting == ["legal"] and watched.finals == []
+    assert watched.waiting == ["legal"] and watched.answers() == []
     asyncio.run(team.ainvoke(Command(resume="yes"), thread()))
-    assert len(watched.finals) == 1 and watched.leaves_nothing_open()
+    assert len(watched.answers()) == 1 and watched.leaves_nothing_open()
 
 
 def test_where_no_thread_is_kept_the_question_is_the_answer() -> None:
     """Nobody can go on with such a request, so nothing waits for that."""
     watched = Watched()
     watched(payment(legal=legal).compile()).invoke(QUESTION)
-    assert watched.waiting == [] and len(watched.finals) == 1
+    assert watched.waiting == [] and len(watched.answers()) == 1
     assert watched.leaves_nothing_open()
 
 
@@ -347,11 +322,11 @@ def test_a_tool_that_asks_a_person_has_its_node_wait_and_has_not_failed(tools: b
     team = watched(kept(built))
     team.invoke({"messages": [("user", "pay")]}, thread())
     watched.wait()
-    assert watched.waiting == ["tools"] and watched.finals == []
+    assert watched.waiting == ["tools"] and watched.answers() == []
     said = team.invoke(Command(resume="yes"), thread())["messages"][-1]
     assert said.content == "paid 5, yes"
     assert all(row.cancelled for row in watched.rows(End) if row.error)
-    assert watched.patterns == [] and opened(watched) == 0 and len(watched.finals) == 1
+    assert watched.patterns == [] and opened(watched) == 0 and len(watched.answers()) == 1
     watched.must_be_sound()
 
 
@@ -381,7 +356,7 @@ def test_the_middleware_that_asks_about_tools_has_its_node_wait() -> None:
     )
     team.invoke({"messages": [("user", "pay")]}, thread())
     watched.wait()
-    assert len(watched.waiting) == 1 and watched.finals == []
+    assert len(watched.waiting) == 1 and watched.answers() == []
     answer = Command(resume={"decisions": [{"type": "approve"}]})
     assert team.invoke(answer, thread())["messages"][-1].content == "It is paid."
     assert watched.patterns == [] and watched.leaves_nothing_open()
@@ -395,7 +370,7 @@ def test_a_state_that_somebody_changes_while_a_node_waits_is_gone_on_with() -> N
     team.invoke(QUESTION, thread())
     team.update_state(thread(), {"name": "Ada"})
     said = team.invoke(Command(resume="yes"), thread())
-    assert said["done"] == ["?", "a", "yes", "pay"] and len(watched.finals) == 1
+    assert said["done"] == ["?", "a", "yes", "pay"] and len(watched.answers()) == 1
     assert watched.patterns == [] and watched.leaves_nothing_open()
 
 
@@ -439,7 +414,7 @@ def test_what_goes_on_beside_an_answer_belongs_to_the_request(
         each.invoke(QUESTION, thread())
     assert str(answer(team)) == str(answer(bare))
     assert (watched.patterns, watched.healed()) == ([], [])
-    assert len([row for row in watched.rows(Emit) if row.by is None]) == len(watched.finals) == 1
+    assert len([row for row in watched.rows(Emit) if row.by is None]) == len(watched.answers()) == 1
     assert not any(row.error for row in watched.rows(End)) and watched.leaves_nothing_open()
     watched.must_be_sound()
 

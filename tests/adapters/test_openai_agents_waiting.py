@@ -17,18 +17,23 @@ from dig.graph.records import Emit, End, IncidentRow, Start
 from tests.helpers import found_again
 
 from .harness import Script, play
-from .openai_agents_asked import approve, approve_streamed
 from .openai_agents_teams import (
     Watched,
     agent,
+    approve,
+    approve_streamed,
+    approved_state,
     as_tool,
     ask,
     calls,
+    done,
     in_the_background,
+    raises,
     says,
     scenario,
     shown,
     stream,
+    together,
     tool,
 )
 
@@ -49,19 +54,14 @@ def payer(script: Script, name: str) -> Any:
     return agent(script, name, calls("pay", amount=3), says("billed"), tools=[paying(script)])
 
 
-def finals(watched: Watched) -> list[Any]:
-    return [row.payload for row in watched.records if isinstance(row, Emit) and row.final]
-
-
 def requests(watched: Watched) -> list[Any]:
-    return [row.payload for row in watched.records if isinstance(row, Emit) and row.by is None]
+    return [row.payload for row in watched.rows(Emit) if row.by is None]
 
 
 def open_turns(watched: Watched) -> list[str]:
     """The agents whose turns have not ended, each of which must wait on purpose."""
     running = watched.session.monitor.graph.activations
-    rows = [row for row in watched.records if isinstance(row, IncidentRow)]
-    details: list[Any] = [row.detail for row in rows if row.what == "waits"]
+    details = [row.detail for row in watched.rows(IncidentRow) if row.what == "waits"]
     assert {*running} <= {detail["activation"] for detail in details}
     return sorted(activation.agent for activation in running.values())
 
@@ -69,8 +69,7 @@ def open_turns(watched: Watched) -> list[str]:
 def must_be_as_bare(build: Any, drive: Any, mode: Any, **options: Any) -> Watched:
     """Nothing is raised, bounced or run that is not without a monitor, however long it takes."""
     watched = Watched(mode, **options)
-    bare, mine = play(scenario(build, drive)), play(scenario(build, drive), watched)
-    assert mine == bare
+    watched.must_change_nothing(scenario(build, drive))
     watched.now += 100_000
     watched.session.tick()
     assert found_again(watched.records, Watch(standard())) == []
@@ -81,9 +80,9 @@ def must_be_as_bare(build: Any, drive: Any, mode: Any, **options: Any) -> Watche
 
 def beside(script: Script) -> Any:
     """Two agents are asked at once, and one of them needs an approval."""
-    tools = [as_tool(payer(script, "b")), as_tool(agent(script, "c", says("c done")))]
-    asks = [*calls("b", input="x")(None, 1), *calls("c", input="y")(None, 1)]
-    return agent(script, "a", lambda call, n: asks, says("done"), tools=tools)
+    tools = [as_tool(one) for one in (payer(script, "b"), *done(script, "c"))]
+    asks = together(calls("b", input="x"), calls("c", input="y"))
+    return agent(script, "a", asks, says("done"), tools=tools)
 
 
 @MODES
@@ -94,9 +93,9 @@ def test_an_agent_that_waits_for_an_approval_beside_others_stays_open(
     """The run stops with an answer of one agent that nobody has looked at, and is resumed."""
     watched = must_be_as_bare(beside, drive, mode)
     if drive in (ask, stream):
-        assert open_turns(watched) == ["a", "b"] and finals(watched) == []
+        assert open_turns(watched) == ["a", "b"] and watched.answers() == []
     else:
-        assert finals(watched) == ["done"] and len(requests(watched)) == 1
+        assert watched.answers() == ["done"] and len(requests(watched)) == 1
         watched.must_be_sound()
         assert watched.leaves_nothing_open()
 
@@ -114,10 +113,9 @@ def test_answers_from_before_and_after_an_approval_have_one_origin(drive: Any) -
 def test_a_resumed_turn_ends_and_the_next_activation_goes_on_with_it(drive: Any) -> None:
     """So a hang after the approval can be seen: the new activation says nothing of waiting."""
     watched = must_be_as_bare(lambda script: payer(script, "a"), drive, "observe")
-    first, second = [row for row in watched.records if isinstance(row, Start)]
-    rows = [row for row in watched.records if isinstance(row, IncidentRow)]
-    assert [row.detail for row in rows] == [{"activation": first.activation}]
-    [end, _] = [row for row in watched.records if isinstance(row, End)]
+    first, second = watched.rows(Start)
+    assert [row.detail for row in watched.rows(IncidentRow)] == [{"activation": first.activation}]
+    [end, _] = watched.rows(End)
     assert end.activation == first.activation and list(end.outputs) == list(second.inputs)
 
 
@@ -135,7 +133,7 @@ def test_where_a_handoff_was_dropped_nobody_is_judged_while_a_person_is_waited_f
 ) -> None:
     """No answer is given, so that none is early."""
     watched = Watched(mode)
-    assert play(scenario(dropped, drive), watched) == play(scenario(dropped, drive))
+    watched.must_change_nothing(scenario(dropped, drive))
     assert watched.patterns == [] and open_turns(watched) == ["billing"]
 
 
@@ -164,12 +162,15 @@ def test_an_approval_beside_work_in_the_background_runs_nothing(mode: Any) -> No
     assert "pay" not in mine.per_agent() and "reroute" not in watched.healed()
 
 
+def is_paid(call: Any) -> bool:
+    return any(item.get("type") == "function_call_output" for item in call.input)
+
+
 def pay_both(script: Script) -> Any:
     """Two calls of one agent, each of which needs an approval."""
 
     def reply(call: Any, number: int) -> Any:
-        paid = any(item.get("type") == "function_call_output" for item in call.input)
-        return says("inner done")(call, number) if paid else calls("pay", amount=3)(call, number)
+        return (says("inner done") if is_paid(call) else calls("pay", amount=3))(call, number)
 
     inner = agent(script, "inner", reply, tools=[paying(script)])
     asks = [*calls("inner", input="alice")(None, 1), *calls("inner", input="bob")(None, 2)]
@@ -203,12 +204,11 @@ def test_several_approvals_of_one_run(rounds: int, approved: bool, stored: bool,
     """Both calls are questions of their own, and go on where they have stopped."""
     drive = decide(rounds, approved, stored=stored)
     watched = must_be_as_bare(pay_both, drive, mode, same_work=False)
-    sent = [row for row in watched.records if isinstance(row, Emit)]
+    sent = watched.rows(Emit)
     asked = [row.payload for row in sent if row.type == "message" and "inner" in row.to[0]]
     assert asked == ["alice", "bob"]
-    assert finals(watched) == ["done"] and len(requests(watched)) == 1
-    assert watched.leaves_nothing_open()
-    watched.must_be_sound()
+    assert watched.answers() == ["done"] and len(requests(watched)) == 1
+    watched.must_be_over()
 
 
 async def forty_at_once(team: Any) -> Any:
@@ -227,9 +227,8 @@ async def forty_at_once(team: Any) -> Any:
 
 def pay_alone(script: Script) -> Any:
     def reply(call: Any, number: int) -> Any:
-        paid = any(item.get("type") == "function_call_output" for item in call.input)
-        done = says(f"{call.input[0]['content']} done")
-        return (done if paid else calls("pay", amount=3))(call, 0)
+        answer = says(f"{call.input[0]['content']} done")
+        return (answer if is_paid(call) else calls("pay", amount=3))(call, 0)
 
     return agent(script, "a", reply, tools=[paying(script)])
 
@@ -240,10 +239,10 @@ def test_forty_runs_that_wait_at_once_each_go_on_in_their_own_turn(mode: Any) ->
     watched = must_be_as_bare(pay_alone, forty_at_once, mode)
     assert len(requests(watched)) == 40 and watched.leaves_nothing_open()
     graph = watched.session.monitor.graph
-    answers = [row for row in watched.records if isinstance(row, Emit) and row.final]
+    answers = [row for row in watched.rows(Emit) if row.final]
     for row in answers:
         [source] = graph.source_ids(graph.event(row.event).sources)
-        [asked] = [e.payload for e in watched.records if isinstance(e, Emit) and e.event == source]
+        [asked] = [e.payload for e in watched.rows(Emit) if e.event == source]
         assert row.payload == f"{asked} done"
     assert len(answers) == 40
     watched.must_be_sound()
@@ -251,26 +250,19 @@ def test_forty_runs_that_wait_at_once_each_go_on_in_their_own_turn(mode: Any) ->
 
 async def resume_twice(team: Any) -> Any:
     first = await Runner.run(team, "Pay.")
-    return [await approve_of(team, first), await approve_of(team, first)]
-
-
-async def approve_of(team: Any, result: Any) -> Any:
-    state = result.to_state()
-    for question in result.interruptions:
-        state.approve(question)
-    return shown(await Runner.run(team, state))
+    return [await ask(team, approved_state(first)), await ask(team, approved_state(first))]
 
 
 def test_a_state_that_nobody_waits_with_begins_from_outside() -> None:
     """As one does that was stored by another process."""
     watched = must_be_as_bare(pay_alone, resume_twice, "heal")
     assert requests(watched) == ["Pay.", {"$resumed": "a"}]
-    assert len(finals(watched)) == 2 and watched.leaves_nothing_open()
+    assert len(watched.answers()) == 2 and watched.leaves_nothing_open()
 
 
 async def never_resume(team: Any) -> Any:
     first = [await Runner.run(team, f"Pay {n}.") for n in range(5)]
-    return [shown(result) for result in first] + [await approve_of(team, first[4])]
+    return [shown(result) for result in first] + [await ask(team, approved_state(first[4]))]
 
 
 def test_of_too_many_runs_that_wait_the_oldest_are_called_off(
@@ -279,9 +271,9 @@ def test_of_too_many_runs_that_wait_the_oldest_are_called_off(
     """Memory is bounded for runs that are never resumed."""
     monkeypatch.setattr(messages, "MOST_WAITING", 2)
     watched = must_be_as_bare(pay_alone, never_resume, "heal")
-    cancelled = [row for row in watched.records if isinstance(row, End) and row.cancelled]
+    cancelled = [row for row in watched.rows(End) if row.cancelled]
     assert len(cancelled) == 3 and "request_failed" not in watched.incidents()
-    assert finals(watched)[-1] == "Pay 4. done"
+    assert watched.answers()[-1] == "Pay 4. done"
     assert len(open_turns(watched)) == 1
 
 
@@ -301,28 +293,24 @@ def in_a_tool(script: Script) -> Any:
 def test_an_agent_whose_caller_goes_on_without_an_approval_waits_no_more(mode: Any) -> None:
     """The caller was answered with the question, and has said what it wanted to say."""
     watched = must_be_as_bare(in_a_tool, ask, mode)
-    assert finals(watched) == ["done"] and watched.leaves_nothing_open()
-    watched.must_be_sound()
+    assert watched.answers() == ["done"]
+    watched.must_be_over()
 
 
 def fails_beside(script: Script) -> Any:
     """A run that waits, in a tool of an agent whose model then raises."""
 
-    def broken(call: Any, number: int) -> Any:
-        raise ValueError("no model today")
-
     team = in_a_tool(script)
-    team.model = agent(script, "a", calls("ask_b", text="x"), broken).model
+    team.model = agent(script, "a", calls("ask_b", text="x"), raises).model
     return team
 
 
 def test_a_run_that_waits_is_called_off_when_its_caller_fails() -> None:
     watched = Watched()
-    assert play(scenario(fails_beside), watched) == play(scenario(fails_beside))
-    rows = [row for row in watched.records if isinstance(row, End) and row.error]
+    watched.must_change_nothing(scenario(fails_beside))
+    rows = [row for row in watched.rows(End) if row.error]
     assert [row.cancelled for row in rows] == [True, False]
-    assert watched.leaves_nothing_open()
-    watched.must_be_sound()
+    watched.must_be_over()
 
 
 def building(*, waits: bool) -> Any:
@@ -348,9 +336,7 @@ def test_a_long_tool_is_no_deadlock_if_it_says_that_it_waits(waits: bool, mode: 
     """Else there is a warning; in no case is anybody told to do the work again."""
     limits = Limits(activation_limit_s=300)
     watched = Watched(mode, limits=limits)
-    asked = scenario(building(waits=waits), name="long")
-    assert play(watched.ticking(asked), watched) == play(asked)
+    watched.must_change_nothing(scenario(building(waits=waits), name="long"), ticks=True)
     worth = [(finding.pattern, finding.severity) for finding in watched.session.findings]
     assert worth == ([] if waits else [("DL", "warning")]) and watched.healed() == []
-    watched.must_be_sound()
-    assert watched.leaves_nothing_open()
+    watched.must_be_over()

@@ -1,4 +1,4 @@
-"""Plain callables: of two hundred requests at once, each hears only what is about itself."""
+"""Plain callables: what `test_conformance` has to know of them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import dig
 from dig.adapters.plain import adapter
 
-from .conformance import REQUESTS, NotesStayApart, Shown
-from .framework_watch import Watched as Framework
+from . import framework_watch
+from .conformance import REQUESTS, Framework, Shown
 from .harness import Scenario, Script
 
 
-class Watched(Framework):
+class Watched(framework_watch.Watched):
     """Wraps plain callables."""
 
     adapter = adapter
@@ -60,5 +60,4 @@ def crowded(shown: Shown) -> Scenario:
     return Scenario("crowd", build, ask)
 
 
-class TestNotesStayApart(NotesStayApart):
-    watched, crowded = Watched, staticmethod(crowded)
+FRAMEWORKS = [Framework("plain", Watched, crowded=crowded)]

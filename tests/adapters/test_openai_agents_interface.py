@@ -1,43 +1,64 @@
-"""OpenAI agents, wrapped: what a session leaves, and what the docs and the example show."""
+"""OpenAI agents, wrapped: used as before; what a session leaves, and what it tells of tools."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from inspect import getmembers, isfunction
 from itertools import count
-from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock, Mock
 
 import pytest
 from agents import Agent, Handoff, Runner
-from agents.realtime import RealtimeAgent
 from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner
 from agents.testing import ModelStep, ScriptedModel, assistant_message
 
 import dig
-from dig import Hold
 from dig.adapters.openai_agents.messages import tool_name
+from dig.adapters.openai_agents.runner import MonitoredRunner
 from dig.adapters.openai_agents.runner import of as agents_of
-from dig.errors import SettingsError
 from dig.graph.records import Emit
-from dig.runtime.host import Setup
 
-from .conformance import example, lines_of
+from .framework_gates import behind, usher
 from .harness import Script, cancelled_everywhere, play
-from .openai_agents_asked import alone, chain, guarded, tool_and_handoff, with_tools
 from .openai_agents_teams import (
     CANCELLED,
     Watched,
     agent,
+    alone,
     ask,
     at_once,
     calls,
+    chain,
+    guarded,
     hands,
     says,
     scenario,
     stream,
     tool,
+    tool_and_handoff,
+    with_tools,
 )
+
+
+@pytest.fixture(autouse=True)
+def _runner_of_the_sdk() -> Iterator[None]:
+    """Each test leaves the SDK with the runner that it has of its own."""
+    yield
+    set_default_agent_runner(None)
+
+
+@contextmanager
+def a_loop() -> Iterator[None]:
+    """While a block lasts, there is a loop: else the SDK makes one, and does not close it."""
+    asyncio.set_event_loop(loop := asyncio.new_event_loop())
+    try:
+        yield
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
 
 
 @pytest.mark.parametrize("build", [chain, guarded, tool_and_handoff])
@@ -49,55 +70,23 @@ def test_a_team_that_does_its_work_has_no_findings(build: Any, drive: Any) -> No
         assert watched.patterns == []
 
 
-def test_the_example_shows_both_failures_and_both_cures(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    round_and_round, paid, early, whole = example("openai_agents", tmp_path, capsys, "ER", "ET")
-    assert round_and_round == "MaxTurnsExceeded: Max turns (10) exceeded"
-    assert paid == "Nobody else will: refunds pays it back."
-    assert early == "The bill is mended."
-    assert whole == "The bill is mended, and your parcel comes on Monday."
-
-
-def test_the_lines_in_the_docs_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines, *_ = lines_of("wrapping-openai-agents.md")
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {"agent": chain(Script())}
-    asyncio.run(eval(lines, names))
-    assert names["result"].final_output == "done"
-    assert len([*tmp_path.glob("runs/*/result.json")]) == 1
-
-
-def test_overlapping_requests_are_problems_of_their_own_and_turns_are_instances() -> None:
-    watched = Watched()
-    play(scenario(chain, at_once), watched)
-    history = watched.session.monitor.graph.history
-    seats = {history.agent(v) for v in range(len(history.activation_ids))}
-    assert watched.session.statistics().requests == 3
-    assert {"a", "a#2", "a#3"} <= seats
-    watched.must_be_sound()
-
-
 def test_unwrapping_puts_back_the_runner_that_was_there_and_no_sooner() -> None:
     class Own(AgentRunner):  # type: ignore[misc]
         pass
 
     own = Own()
     set_default_agent_runner(own)
-    try:
-        first, second = alone(Script()), alone(Script())
-        assert dig.wrap(first) is first and dig.wrap(first) is first
-        dig.wrap(second)
-        sessions = dig.session_of(first), dig.session_of(second)
-        asyncio.run(ask(second))
-        assert dig.unwrap(first) is first
-        assert get_default_agent_runner() is not own
-        asyncio.run(ask(first))
-        dig.unwrap(second)
-        assert get_default_agent_runner() is own
-        asyncio.run(ask(second))
-    finally:
-        set_default_agent_runner(None)
+    first, second = alone(Script()), alone(Script())
+    assert dig.wrap(first) is first and dig.wrap(first) is first
+    dig.wrap(second)
+    sessions = dig.session_of(first), dig.session_of(second)
+    asyncio.run(ask(second))
+    assert dig.unwrap(first) is first
+    assert get_default_agent_runner() is not own
+    asyncio.run(ask(first))
+    dig.unwrap(second)
+    assert get_default_agent_runner() is own
+    asyncio.run(ask(second))
     assert [session.statistics().requests for session in sessions] == [0, 1]
 
 
@@ -119,17 +108,12 @@ def test_a_custom_runner_does_what_it_did_for_wrapped_and_other_agents() -> None
     own, other, team = Own(), saying("other"), saying("wrapped")
     set_default_agent_runner(own)
     dig.wrap(team)
-    asyncio.set_event_loop(loop := asyncio.new_event_loop())
-    try:
+    with a_loop():
         assert Runner.run_sync(other, "What now?").final_output == "done"
         assert Runner.run_sync(team, "What now?").final_output == "done"
-        assert own.asked == ["other", "wrapped"]
-        assert dig.session_of(team).statistics().requests == 1
-    finally:
-        asyncio.set_event_loop(None)
-        loop.close()
-        dig.unwrap(team)
-        set_default_agent_runner(None)
+    assert own.asked == ["other", "wrapped"]
+    assert dig.session_of(team).statistics().requests == 1
+    dig.unwrap(team)
 
 
 def test_agents_of_any_name_are_known_and_nothing_more_is_logged(
@@ -151,20 +135,10 @@ def test_agents_of_any_name_are_known_and_nothing_more_is_logged(
 
 def test_runs_on_a_thread_of_their_own_are_monitored_too() -> None:
     team = dig.wrap(alone(Script()))
-    asyncio.set_event_loop(loop := asyncio.new_event_loop())  # else the SDK leaves one unclosed
-    try:
-        result = Runner.run_sync(team, "What now?")
-        assert result.final_output == "done"
-        assert dig.session_of(team).statistics().requests == 1
-    finally:
-        asyncio.set_event_loop(None)
-        loop.close()
-        dig.unwrap(team)
-
-
-def test_a_realtime_agent_is_refused() -> None:
-    with pytest.raises(SettingsError, match="RealtimeAgent is no agent that Runner"):
-        dig.wrap(RealtimeAgent(name="voice"))
+    with a_loop():
+        assert Runner.run_sync(team, "What now?").final_output == "done"
+    assert dig.session_of(team).statistics().requests == 1
+    dig.unwrap(team)
 
 
 def twins(script: Script) -> Any:
@@ -184,9 +158,9 @@ def test_agents_of_one_name_have_numbers_in_the_order_in_which_they_are_reached(
 ) -> None:
     """Questions, answers and handoffs go to the right one."""
     watched = Watched("heal")
-    assert play(scenario(twins, drive), watched) == play(scenario(twins, drive))
+    watched.must_change_nothing(scenario(twins, drive))
     assert watched.session.monitor.graph.run.agents == ("a", "desk", "desk (2)", "desk (3)")
-    rows = [row for row in watched.records if isinstance(row, Emit) and row.type != "notice"]
+    rows = [row for row in watched.rows(Emit) if row.type != "notice"]
     assert [(row.to, row.payload) for row in rows] == [
         (("a",), "What now?"),
         (("desk (2)",), "y"),
@@ -196,8 +170,7 @@ def test_agents_of_one_name_have_numbers_in_the_order_in_which_they_are_reached(
         (("desk",), {"handoff": "desk", "with": '{"reason":"tired"}'}),
         ((), "done"),
     ]
-    watched.must_be_sound()
-    assert watched.leaves_nothing_open()
+    watched.must_be_over()
 
 
 def test_a_name_with_a_number_that_is_taken_is_not_given_again() -> None:
@@ -231,65 +204,46 @@ def test_ids_of_calls_and_messages_hide_no_loop(tools: bool) -> None:
     watched = Watched(tools=tools)
     play(scenario(asking_with_history), watched)
     assert watched.patterns[:1] == ["LOOP"]
-    payloads = [row.payload for row in watched.records if isinstance(row, Emit)]
+    payloads = [row.payload for row in watched.rows(Emit)]
     assert "no id" in str(payloads) and "new_" not in str(payloads)
     assert "ask_b-1" not in str(payloads)
-
-
-def test_what_the_sdk_cannot_be_made_to_do_is_refused() -> None:
-    with pytest.raises(SettingsError, match="cannot reroute"):
-        dig.wrap(alone(Script()), require={"reroute"})
 
 
 @pytest.mark.parametrize("drive", [ask, stream])
 def test_calls_of_tools_are_events_where_that_is_wanted(drive: Any) -> None:
     """Each tool is an agent `tool:NAME`; what it returns, an error too, is a `tool_result`."""
-    watched, asked = Watched("heal", tools=True), scenario(with_tools, drive)
-    assert play(asked, watched) == play(asked)
-    sent = [row for row in watched.records if isinstance(row, Emit)]
+    watched = Watched("heal", tools=True)
+    watched.must_change_nothing(scenario(with_tools, drive))
+    sent = watched.rows(Emit)
     called = [(row.to, row.payload) for row in sent if row.type == "tool_call"]
     rome = {"city": "Rome"}
     assert called == [(("tool:weather",), rome), (("tool:time",), rome)]
     weather, time = sorted(str(row.payload) for row in sent if row.type == "tool_result")[::-1]
     assert weather == "sunny in Rome" and time.startswith("An error occurred")
     assert watched.patterns == []
-    watched.must_be_sound()
-    assert watched.leaves_nothing_open()
+    watched.must_be_over()
 
 
 def test_calls_of_tools_are_no_part_of_the_graph_otherwise() -> None:
     watched = Watched()
     play(scenario(with_tools), watched)
-    assert not any(row.type.startswith("tool") for row in watched.records if isinstance(row, Emit))
-
-
-class Slow:
-    """Keeps what a tool is called with for ten seconds."""
-
-    name = "slow"
-
-    def hold(self, graph: Any, event: Any) -> Any:
-        return Hold(60.0) if event.type == "tool_call" else None
-
-    async def decide(self, event: Any) -> Any:
-        await asyncio.sleep(10)
-        return ()
+    assert not any(row.type.startswith("tool") for row in watched.rows(Emit))
 
 
 def test_a_gate_may_keep_what_a_tool_is_called_with() -> None:
     """The tool begins when the gate has decided."""
-    watched = Watched("heal", setup=Setup(gates=[Slow()]), tools=True)
+    gate = usher(keeps=lambda graph, event: event.type == "tool_call", after_s=10.0)
+    watched = Watched("heal", behind(gate)(), tools=True)
     kept = play(scenario(with_tools), watched)
     assert kept.elapsed == play(scenario(with_tools)).elapsed + 10
-    watched.must_be_sound()
-    assert watched.leaves_nothing_open()
+    watched.must_be_over()
 
 
 @CANCELLED[0]
 @CANCELLED[1]
-def test_a_tool_that_a_cancelled_run_leaves_behind_is_given_up() -> None:
+def test_a_tool_that_a_cancelled_run_leaves_behind_is_given_up(every: int) -> None:
     watched = Watched(tools=True)
-    for _, bare, mine in cancelled_everywhere(scenario(with_tools), watched):
+    for _, bare, mine in cancelled_everywhere(scenario(with_tools), watched, every=every):
         assert mine == bare
         watched.detach()
         assert watched.leaves_nothing_open()
@@ -300,22 +254,36 @@ def test_a_default_runner_that_is_a_mock_is_called_as_before() -> None:
     mock = Mock(spec=AgentRunner)
     mock.run = AsyncMock(return_value="done")
     set_default_agent_runner(mock)
-    try:
-        team = dig.wrap(Agent(name="a"))
-        assert asyncio.run(Runner.run(team, "?")) == "done"
-        assert mock.run.call_count == 1
-        Runner.run_sync(team, "?")
-        assert mock.run_sync.call_count == 1
-        dig.unwrap(team)
-        assert get_default_agent_runner() is mock
-    finally:
-        set_default_agent_runner(None)
+    team = dig.wrap(Agent(name="a"))
+    assert asyncio.run(Runner.run(team, "?")) == "done"
+    assert mock.run.call_count == 1
+    Runner.run_sync(team, "?")
+    assert mock.run_sync.call_count == 1
+    dig.unwrap(team)
+    assert get_default_agent_runner() is mock
 
 
-def test_an_sdk_that_is_put_together_in_another_way_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The message names the part that is missing."""
-    monkeypatch.delattr(AgentRunner, "run_streamed")
-    with pytest.raises(SettingsError, match="in another way: AgentRunner has no run_streamed"):
-        dig.wrap(Agent(name="a"))
+def test_the_runner_is_replaced_as_a_whole() -> None:
+    """Whatever the SDK asks of its runner is a method of the one in its place."""
+    names = {name for name, _ in getmembers(AgentRunner, isfunction) if not name.startswith("_")}
+    assert names == names & vars(MonitoredRunner).keys() | {"run_sync"}, (
+        "which is the runner's own, and comes back to `run`"
+    )
+
+
+@pytest.mark.parametrize("mode", ["observe", "heal"])
+@pytest.mark.parametrize("method", ["run", "run_streamed"])
+def test_the_runner_can_be_called_by_name(method: str, mode: Any) -> None:
+    """Each argument may be given by its name, as without a monitor."""
+
+    async def drive(team: Any) -> Any:
+        runner: Any = get_default_agent_runner()
+        result = getattr(runner, method)(starting_agent=team, input="?", max_turns=3)
+        if asyncio.iscoroutine(result):
+            return (await result).final_output
+        async for _ in result.stream_events():
+            pass
+        return result.final_output
+
+    asked = scenario(alone, drive, method)
+    assert play(asked, Watched(mode)).returned == play(asked).returned == "'done'"
