@@ -22,7 +22,7 @@ LINES = {
     "monitor": 2_106,
     "runtime": 4_322,
     "show": 5_379,
-    "tasks": 2_567,
+    "tasks": 2_575,
     "traces": 4_976,
 }
 

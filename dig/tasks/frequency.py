@@ -208,6 +208,7 @@ def _tools(data: tuple[Any, ...], most: int, unit: str) -> Mapping[str, Tool]:
             )
         return list(data[start:stop])
 
+    vars(raw_data)["reads_data"] = True
     return MappingProxyType({"size": size, "split": split, "raw_data": raw_data})
 
 

@@ -121,7 +121,7 @@ async def test_calls_are_part_of_the_shape_where_tools_and_a_schema_exclude_each
     assert results == [
         {"tool": "raw_data", "result": TOOLS["raw_data"]([0, 10])}, {"tool": "size", "result": 10}
     ]  # fmt: skip
-    assert (turn.view.usage["tool_calls"], turn.view.usage["tools"]) == (2, ["raw_data", "size"])
+    assert (turn.view.usage["tool_calls"], turn.view.usage["reads"]) == (2, 1)
 
 
 async def test_a_server_that_keeps_both_apart_gets_tools_and_a_schema_that_stays() -> None:
@@ -187,7 +187,7 @@ async def test_a_call_that_comes_as_text_is_taken_for_one(text: str, native: boo
     """Bare, in tags or in a fence, on each kind of server; its result comes in the same way."""
     turn = Turn(says(text), WAIT, native_tools=native, json_mode="text")
     await turn()
-    assert turn.view.usage["tools"] == ["raw_data"]
+    assert turn.view.usage["reads"] == 1
     call, result = turn.requests[1]["messages"][-2:]
     assert result["role"] == ("tool" if native else "user")
     assert str(TOOLS["raw_data"]([0, 10])) in result["content"]
@@ -207,14 +207,14 @@ async def test_another_text_is_no_call(text: str) -> None:
     """A tool that there is not, an object before the call: the model is told of the shape."""
     turn = Turn(says(text), WAIT, json_mode="text")
     await turn()
-    assert "tools" not in turn.view.usage and "could not be used" in turn.last()
+    assert turn.view.usage["reads"] == 0 and "could not be used" in turn.last()
 
 
 async def test_a_call_in_a_payload_is_part_of_a_decision() -> None:
     asks = {"to": ["bob"], "payload": json.loads(WRITTEN)}
     turn = Turn(says({"fates": [{"event": "e1", "fate": "consume"}], "outputs": [asks]}))
     decision = await turn()
-    assert decision.outputs[0].payload == json.loads(WRITTEN) and "tools" not in turn.view.usage
+    assert decision.outputs[0].payload == json.loads(WRITTEN) and turn.view.usage["reads"] == 0
 
 
 async def test_all_complaints_are_told_at_once_with_what_is_allowed() -> None:

@@ -197,10 +197,10 @@ async def test_what_the_end_cuts_off_is_in_the_last_record_with_what_it_has_used
             "uncounted_calls": 1,
             **tokens,
             "tool_calls": 1,
-            "tools": ["split"],
+            "reads": 0,
         },
     }
-    assert end.usage == {"model": "m", "model_calls": 1, "failed_calls": 1}
+    assert end.usage == {"model": "m", "model_calls": 1, "failed_calls": 1, "reads": 0}
 
 
 async def test_a_model_that_only_calls_tools_has_to_decide_in_the_end() -> None:
@@ -223,6 +223,25 @@ async def test_an_unusable_decision_costs_some_repetitions_then_the_activation()
     assert isinstance(failed, End) and failed.error and failed.usage["model_calls"] == 2
     assert isinstance(again, Start) and again.inputs == ("e1",)
     assert result.outcome == "submitted"
+
+
+@pytest.mark.parametrize("answer", ["", TASK.problem().payload, {"name": "size", "arguments": {}}])
+async def test_an_answer_that_is_none_is_mended_and_never_accepted(answer: Any) -> None:
+    """The model is told at once; VOID and the scorer need not find it afterwards."""
+    nothing = says({
+        "fates": [{"event": "e1", "fate": "consume"}],
+        "outputs": [{"type": "solution", "payload": answer, "final": True}],
+    })  # fmt: skip
+    run = Run(sometimes({0: nothing, 1: nothing}), names=["ada"])
+    result = await run()
+    assert (result.outcome, result.failures) == ("submitted", {})
+    assert "VOID" not in result.raised() and result.answer != answer
+    told = run.server.requests[2]["messages"][-1]["content"]
+    assert "outputs.0: the answer" in told
+    run = Run(lambda request: nothing, names=["ada"])
+    result = await run()
+    assert (result.outcome, result.answer) == ("error", None)
+    assert "unusable 3 times: outputs.0: the answer" in result.reason
 
 
 async def test_what_a_model_is_asked_for_is_json_that_strict_mode_takes() -> None:

@@ -272,7 +272,7 @@ def _measure_cell(cell: Cell, task: Task, options: ExecutionOptions) -> Row | Fa
 def _row(
     cell: Cell, task: Task, options: ExecutionOptions, result: RunResult, counts: Counts
 ) -> Row:
-    run, score = cell.run, task.score(result.answer)
+    run, score = cell.run, counts.check_evidence(task.score(result.answer))
     valid = score.valid if score else result.outcome == "submitted"
     return Row(
         run=run.name,

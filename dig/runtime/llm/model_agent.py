@@ -72,6 +72,7 @@ class ModelAgent:
             StopRunError: None will ever come, for any agent of the team.
         """
         tools, is_native = Toolbox(view.tools), self.model.settings.keeps_tools_apart
+        view.usage.update(tools.usage)
         replying = instruction(tools.described, is_native=is_native)
         talk = with_instruction(self.brief(view), replying)
         for remaining in reversed(range(self.most_rounds + 1)):
@@ -95,8 +96,7 @@ class ModelAgent:
             results = [await tools.call(call) for call in calls]
             talk += [reply.message, *_results(reply.message, calls, results)]
             view.usage["tool_calls"] = view.usage.get("tool_calls", 0) + len(calls)
-            if tools.returned:
-                view.usage["tools"] = [*tools.returned]
+            view.usage.update(tools.usage)
         raise ModelError(f"the model kept calling tools, {self.most_rounds + 1} times in a row")
 
 
@@ -119,7 +119,8 @@ class Toolbox:
 
     Attributes:
         described: The description of the tools for a model.
-        returned: The names of the tools that returned a value so far.
+        usage: The number of `reads` so far, calls of tools with an attribute `reads_data` that is
+            true; empty without such tools.
     """
 
     def __init__(self, tools: Mapping[str, Tool]) -> None:
@@ -129,7 +130,7 @@ class Toolbox:
             SettingsError: One takes any number of arguments, which no schema can say.
         """
         self._tools = tools
-        self.returned: dict[str, None] = {}
+        self.usage = {"reads": 0} if any(map(_reads_data, tools.values())) else {}
         self._shapes = {name: _shape(name, tool) for name, tool in tools.items()}
         self.described = [
             openai.pydantic_function_tool(
@@ -162,8 +163,13 @@ class Toolbox:
             return encode_json({"error": f"the arguments are wrong: {complaints(error)}"})
         except Exception as error:  # whatever it raises; the agent may do without it
             return encode_json({"error": one_line(error) or type(error).__name__})
-        self.returned[name] = None
+        if _reads_data(self._tools[name]):
+            self.usage["reads"] += 1
         return text
+
+
+def _reads_data(tool: Tool) -> bool:
+    return bool(getattr(tool, "reads_data", False))
 
 
 def _shape(name: str, tool: Tool) -> type[BaseModel]:

@@ -162,7 +162,8 @@ def execute(
             with exchanges(asked_models, directory.path, disk_full=keeping.disk_full):
                 result = anyio.run(_in_real_time, bus, problem, asked_models, disturbance.run_on)
     execution = Execution(
-        result, task.score(result.answer), directory.path, clock, time.monotonic() - start,
+        result, counts.check_evidence(task.score(result.answer)), directory.path, clock,
+        time.monotonic() - start,
         journal.unreplayable_from, run.agents_are, task.data, counts, disturbance.outcome(),
         {m.settings.model: m.json_mode for m in asked_models if m.json_mode != "strict"},
     )  # fmt: skip

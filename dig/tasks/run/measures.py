@@ -6,7 +6,7 @@ from typing import Any
 
 from dig._util.text import safe_text
 from dig.detectors import JUDGE
-from dig.graph.records import HealRow, IncidentRow, Record, Start
+from dig.graph.records import SYSTEM, Deliver, Emit, End, HealRow, IncidentRow, Record, Start
 from dig.runtime.result import RunResult
 from dig.show.summary_text import Row
 from dig.tasks.task import Score
@@ -22,11 +22,14 @@ class Counts(Costs):
         calls: The number of the agents' activations.
         judge_calls: The number of the judge's activations.
         notes: The number of notes with words that healing gave, and of preventive ones.
+        is_invented: Whether no data were read for the answer that was accepted last.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.calls = self.judge_calls = self.notes = 0
+        self.is_invented = False
+        self._dataless: set[str] = set()  # events and activations with no data behind them
 
     def __call__(self, record: Record) -> None:
         """Take a record into account."""
@@ -38,6 +41,27 @@ class Counts(Costs):
             self.notes += bool(record.note)
         elif isinstance(record, IncidentRow):
             self.notes += record.what == "prevented"
+        self._trace_data(record)
+
+    def check_evidence(self, score: Score | None) -> Score | None:
+        """The score of the accepted answer, which is not valid if no data were read for it."""
+        if score is None or not score.valid or not self.is_invented:
+            return score
+        reason = "this answer read no data: no tool that reads data was called for it"
+        return Score(False, reason=reason, says=f"It is not valid: {reason}.")
+
+    def _trace_data(self, record: Record) -> None:
+        """Follow the data from the activations that read them to the answer."""
+        ids = self._dataless
+        match record:
+            case Emit(event=event, by=by) if by in (None, SYSTEM) or by in ids:
+                ids.add(event)
+            # Only agents that count their reads, as those with a model do, can be without.
+            case End(activation=name, usage={"reads": 0}, fates=fates):
+                if all(fate.event in ids for fate in fates if fate.fate == "consume"):
+                    ids.add(name)
+            case Deliver(event=event, to=None):
+                self.is_invented = event in ids
 
 
 def measures(result: RunResult, score: Score | None, clock: str, counts: Counts) -> dict[str, Any]:

@@ -85,8 +85,9 @@ def resume_run(
             problems = crew.problems()[posed:]
             result = resume(moment, disturbance, journal, is_virtual=not speed, problems=problems)
     execution = Execution(
-        result, crew.score(result.answer), path.parent, str(side.get("clock")),
-        time.monotonic() - start, journal.unreplayable_from, crew.agents_are,
+        result, counts.check_evidence(crew.score(result.answer)), path.parent,
+        str(side.get("clock")), time.monotonic() - start, journal.unreplayable_from,
+        crew.agents_are,
         side.get("data_are"), counts, disturbance.outcome(),
         {m.settings.model: m.json_mode for m in models(team) if m.json_mode != "strict"},
     )  # fmt: skip

@@ -125,7 +125,8 @@ def fork(
         with remove_on_error(directory.path, (ReplayError, TraceError, SettingsError)):
             result = resume(checkpoint, disturbance, journal, is_virtual=is_virtual)
     execution = Execution(
-        result, crew.score(result.answer), directory.path, clock, time.monotonic() - start,
+        result, counts.check_evidence(crew.score(result.answer)), directory.path, clock,
+        time.monotonic() - start,
         directory.journal.unreplayable_from, crew.agents_are, side.get("data_are"), counts,
         disturbance.outcome(),
     )  # fmt: skip
