@@ -68,21 +68,24 @@ async def serve_agents(*args: Any, **more: Any) -> None:
 # --- points -------------------------------------------------------------------------------------
 
 
-def stopping(chance: float, hits: Path, seed: str) -> Callable[[str], None]:
-    """Kill or pause this process at a named point, with a chance."""
+def stopping(chance: float, hits: Path, seed: str, deep: str = "") -> Callable[[str], None]:
+    """Kill or pause this process at a named point, with a chance.
+
+    At the point `deep` it is paused for longer than the lease, most of the time.
+    """
     draws = random.Random(seed)
 
     def reach(name: str) -> None:
         # Take-overs are seldom, and their points with them.
         weight = 10 if name in ("heads read", "fenced") else 1
-        if draws.random() >= chance * weight:
+        if draws.random() >= (0.7 if name == deep else chance * weight):
             return
-        kills = draws.random() < 0.5
+        kills = name != deep and draws.random() < 0.5
         with hits.open("a") as file:
             file.write(f"{'kill' if kills else 'pause'} {name}\n")
         if kills:
             os.kill(os.getpid(), signal.SIGKILL)
-        wait_s = draws.uniform(1.0, 3.5)
+        wait_s = draws.uniform(3.0, 5.0) if name == deep else draws.uniform(1.0, 3.5)
         subprocess.Popen(["sh", "-c", f"sleep {wait_s}; kill -CONT {os.getpid()}"])
         os.kill(os.getpid(), signal.SIGSTOP)
 
@@ -280,7 +283,12 @@ def run(arguments: Sequence[str], log: str | None = None) -> None:
     if options.control:
         CONTROLS[options.control]()
     if options.chance:
-        vars(owner)["reach"] = stopping(options.chance, options.hits, options.seed)
+        vars(owner)["reach"] = stopping(
+            options.chance,
+            options.hits,
+            options.seed,
+            "heads read" if options.control == "inboxes-after" else "",
+        )
     if options.role == "monitor":
         anyio.run(monitor, options.url, sessions, options.lease, options.standby)
     else:
