@@ -24,6 +24,7 @@ from .harness import Scenario, Script
 from .test_ag2 import (
     ASKS,
     DELEGATES,
+    FAILING,
     MANY,
     all_at_once,
     crowded,
@@ -215,6 +216,7 @@ FRAMEWORKS = [
                 overdue_s=20,
             ),
         ],
+        failing=FAILING,
         example=(
             ("ER", "MC"),
             ("none: max_turns", "Paid back.", "none: nobody speaks", "A text about rain."),

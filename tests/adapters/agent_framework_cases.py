@@ -42,6 +42,7 @@ from .framework_gates import NEVER, Keeper, answers, behind, of, usher
 from .harness import Script
 from .test_agent_framework import (
     BACK,
+    FAILING,
     MANY,
     WatchedTogether,
     all_at_once,
@@ -232,6 +233,7 @@ FRAMEWORKS = [
                 limits=Limits(dl_window_s=5, activation_limit_s=20),
             ),
         ],
+        failing=FAILING,
         example=(
             ("ER", "ET"),
             (

@@ -42,7 +42,7 @@ from .test_autogen import (
     stopped_graph,
     with_person,
 )
-from .test_autogen_interface import nobody
+from .test_autogen_interface import FAILING, nobody
 from .test_autogen_runtimes import ASKS_TWO, ask_ann, crowded, tell_and_wait
 
 PLAIN = [
@@ -288,6 +288,7 @@ FRAMEWORKS = [
                 limits=Limits(mc_window_s=5, activation_limit_s=20),
             ),
         ],
+        failing=FAILING,
         hanging=HANGING,
         example=(
             ("ER", "ET"),

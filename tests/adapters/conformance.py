@@ -5,7 +5,7 @@ What a framework does not promise it leaves out; each value of a list is a case 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -68,6 +68,28 @@ class Waiting:
     answers: int = 1
     limits: Limits | None = None
     overdue_s: float = 0.0
+
+    def __str__(self) -> str:
+        return str(self.asked)
+
+
+@dataclass(frozen=True)
+class Failing:
+    """A request that fails, or in which somebody does.
+
+    Attributes:
+        asked: The request, which the host has answered as without a monitor.
+        ends: By agent, with what its activation ends (`Watched.ends`), or how that begins.
+        failed: How the request fails, and by whose error; ``None``: it has an answer.
+        never: Agents that have no turn.
+        options: Those of the adapter.
+    """
+
+    asked: Scenario
+    ends: Mapping[str, str]
+    failed: tuple[str, str | None] | None
+    never: Sequence[str] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return str(self.asked)
@@ -142,6 +164,7 @@ class Framework:
         kept: A scenario, and what keeps its answer.
         held: A scenario, and what keeps messages while the request is cancelled.
         waiting: Teams in which a person is asked.
+        failing: Requests that fail.
         hanging: A team of which an agent hangs, and which may ask another one.
         example: The patterns that `examples/wrap_NAME.py` finds, and its four answers as patterns.
         docs: Runs the lines of its page in the docs, and says how many sessions there were.
@@ -183,6 +206,7 @@ class Framework:
     kept: tuple[Scenario, Keeps] | None = None
     held: tuple[Scenario, Keeps] | None = None
     waiting: Sequence[Waiting] = ()
+    failing: Sequence[Failing] = ()
     hanging: Hanging | None = None
     example: tuple[Sequence[str], Sequence[str]] | None = None
     docs: Callable[[Sequence[Any]], Awaitable[int]] | None = None

@@ -117,10 +117,10 @@ class Watched:
         }
 
     def ends(self) -> dict[str, str]:
-        """By agent: `raised`, `passes on` or `called off`, of those with an error."""
+        """By agent with an error: the error, `by` the agent that it comes from, or `called off`."""
         return {
-            agent: "passes on" if because else "called off" if cancelled else "raised"
-            for agent, (_, because, cancelled) in self.errors().items()
+            agent: f"by {because}" if because else "called off" if cancelled else error
+            for agent, (error, because, cancelled) in self.errors().items()
         }
 
     def failed(self) -> list[tuple[str, str | None]]:

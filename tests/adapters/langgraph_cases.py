@@ -52,6 +52,7 @@ from .langgraph_teams import (
     thread,
 )
 from .test_langgraph import HANGING, ask_ping_pong, crowded, ping_pong, shared_out, twice
+from .test_langgraph_errors import FAILING
 from .test_langgraph_inside import Inside
 from .test_langgraph_interface import elsewhere, plain
 
@@ -239,7 +240,7 @@ FRAMEWORKS = [
         refused=[Refused(plain, "compile it first")],
         at_once=team(fan, ask_at_once), seats=("a", "a#2", "a#3"),
         kept=(team(chain), to("__end__")), held=(team(chain), to("b")),
-        hanging=HANGING,
+        failing=FAILING, hanging=HANGING,
         example=(
             ("ER", "ET"),
             (

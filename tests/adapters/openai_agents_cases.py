@@ -40,6 +40,7 @@ from .openai_agents_teams import (
     with_tools,
 )
 from .test_openai_agents import crowded, never_again, ping_pong, twice, two_at_once
+from .test_openai_agents_errors import FAILING
 from .test_openai_agents_waiting import dropped as dropped_and_asking
 from .test_openai_agents_waiting import in_a_tool
 
@@ -134,6 +135,7 @@ FRAMEWORKS = [
         lacks=(AgentRunner, "run_streamed", "AgentRunner has no run_streamed"),
         at_once=scenario(chain, at_once), seats=("a", "a#2", "a#3"),
         kept=(scenario(alone), answers), held=(scenario(alone), answers),
+        failing=FAILING,
         example=(
             ("ER", "ET"),
             (

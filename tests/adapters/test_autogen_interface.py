@@ -24,6 +24,7 @@ from dig.graph.records import Emit, End, Start
 from dig.runtime.host import Setup
 
 from .autogen_runtimes import Act, Net, Node, OneByOne, concludes, hands_on, scenario
+from .autogen_runtimes import raises as raising
 from .autogen_teams import (
     DONE,
     To,
@@ -44,6 +45,7 @@ from .autogen_teams import (
     until,
 )
 from .autogen_teams import scenario as chat
+from .conformance import Failing
 from .framework_gates import to, usher
 from .harness import Scenario, Script, play
 
@@ -201,30 +203,7 @@ def test_calls_of_tools_are_events_where_that_is_wanted(wanted: bool) -> None:
 # --- whose an error is, and what ends without an answer ---
 
 
-def watch(build: Any, mode: Any = "observe") -> Watched:
-    """A team is asked as without a monitor, and nothing is left open."""
-    watched = Watched(mode)
-    watched.must_change_nothing(chat(build))
-    watched.must_be_over()
-    return watched
-
-
-@pytest.mark.parametrize("build", [failing, failing_beside])
-def test_a_participant_that_raises_has_the_error_and_the_request_no_answer(build: Any) -> None:
-    """The other participants have none, those that work beside it included."""
-    watched = watch(build)
-    beside = {"cyd": "called off"} if build is failing_beside else {}
-    assert watched.ends() == {"bob": "raised", **beside}
-    assert watched.failed() == [("error", "bob")] and watched.answers() == []
-    assert watched.patterns == ["FAIL", "FAIL"] and "stack trace" in watched.incidents()
-
-
-def test_a_manager_that_raises_has_the_error_itself() -> None:
-    """The participant that spoke last has ended well: its words are in front of the manager."""
-    watched = watch(choosing_wrong)
-    manager = "SelectorGroupChatManager"
-    assert watched.ends() == {manager: "raised"}
-    assert watched.failed() == [("error", manager)] and watched.answers() == []
+MANAGER = "SelectorGroupChatManager"
 
 
 def nobody(script: Script) -> Any:
@@ -234,14 +213,6 @@ def nobody(script: Script) -> Any:
     return team
 
 
-def test_a_manager_that_raises_before_anybody_speaks_is_in_the_trace() -> None:
-    """The task is in front of the manager, and no participant has had a turn."""
-
-    watched = watch(nobody)
-    assert {*watched.ran()} == {"SelectorGroupChatManager"}
-    assert watched.failed() == [("error", "SelectorGroupChatManager")]
-
-
 def waiting_join(script: Script) -> Any:
     """Bob's part is at the join already when Cyd raises, so that Dan never runs."""
     people = agents(
@@ -249,14 +220,6 @@ def waiting_join(script: Script) -> Any:
         dan=says("Both"),
     )  # fmt: skip
     return flow(people, "ann bob", "ann cyd", "cyd eve", "bob dan", "eve dan")
-
-
-def test_a_join_that_never_ran_is_no_activation() -> None:
-    """What it had is taken back by the manager, which was called off."""
-    watched = watch(waiting_join)
-    assert watched.ends() == {"eve": "raised", "GraphManager": "called off"}
-    assert "dan" not in watched.ran()
-    assert watched.failed() == [("error", "eve")]
 
 
 # --- limits ---
@@ -280,22 +243,13 @@ def tokens() -> Any:
     return conditions.TokenUsageTermination(max_total_token=1000)
 
 
-GUARDS: list[tuple[Any, str]] = [
+GUARDED = [
     (ended_by(lambda: mention() | conditions.MaxMessageTermination(4)), "limit"),
     (ended_by(mention, max_turns=3), "limit"),
     (ended_by(lambda: mention() | tokens() | conditions.MaxMessageTermination(4)), "limit"),
     (ended_by(lambda: mention() | conditions.TimeoutTermination(0.0)), "timeout"),
 ]
-
-
-@pytest.mark.parametrize("mode", ["observe", "heal"])
-@pytest.mark.parametrize(("build", "how"), GUARDS)
-def test_a_limit_that_guards_another_end_is_no_answer(build: Any, how: str, mode: Any) -> None:
-    """No participant has failed; the manager was called off, and says at which limit."""
-    watched = watch(build, mode)
-    assert watched.ends() == {"RoundRobinGroupChatManager": "called off"}
-    assert watched.failed() == [(how, None)] and watched.answers() == []
-    assert watched.patterns == ["FAIL"] and watched.healed() == []
+"""Teams with a limit that guards another end, which says at which limit they were called off."""
 
 
 @pytest.mark.parametrize("mode", ["observe", "heal"])
@@ -313,22 +267,17 @@ def test_a_limit_that_guards_another_end_is_no_answer(build: Any, how: str, mode
 )
 def test_a_chat_that_is_to_end_at_a_count_is_answered_there(build: Any, mode: Any) -> None:
     """A count is the only way to end, or was met together with what was said."""
-    watched = watch(build, mode)
+    watched = Watched(mode)
+    watched.must_change_nothing(chat(build))
     assert watched.failed() == [] and len(watched.answers()) == 1
     assert watched.patterns == []
 
 
-def test_a_graph_that_comes_to_a_limit_before_its_end_has_no_answer() -> None:
+def limited_graph(script: Script) -> Any:
     """A graph ends by itself, so that a number of turns always guards that."""
-
-    def build(script: Script) -> Any:
-        team = waiting_join(script)
-        team._max_turns = 2
-        return team
-
-    watched = watch(build)
-    assert watched.failed() == [("limit", None)] and watched.answers() == []
-    assert "dan" not in watched.ran()
+    team = waiting_join(script)
+    team._max_turns = 2
+    return team
 
 
 # --- joins ---
@@ -363,54 +312,50 @@ def test_a_graph_without_a_join_that_waits_is_answered_as_before() -> None:
         people = agents(script, ann=says("no"), bob=says("Left"), cyd=says("Right"))
         return flow(people, "ann bob", "ann cyd", bob="no", cyd="yes")
 
-    watched = watch(build)
+    watched = Watched()
+    watched.must_change_nothing(chat(build))
     assert watched.patterns == [] and watched.answers() == ["Left"]
 
 
 # --- runtimes ---
 
 
-def test_a_handler_that_raises_has_the_error_and_its_sender_passes_it_on() -> None:
-    """Bob raises, Ann does not catch it, and the request has no answer because of Bob."""
-
-    async def ann(node: Any, message: Any) -> str:
-        return str(await node.ask("bob", "?"))
-
-    async def bob(node: Any, message: Any) -> str:
-        raise ValueError("no model")
-
-    async def drive(it: Net) -> Any:
-        try:
-            return await it.ask("ann")
-        except ValueError as error:
-            return repr(error)
-
-    watched = Watched()
-    watched.must_change_nothing(scenario("passing", {"ann": ann, "bob": bob}, drive))
-    watched.must_be_sound()
-    assert watched.ends() == {"bob": "raised", "ann": "passes on"}
-    assert watched.failed() == [("error", "bob")] and watched.answers() == []
+async def ask_bob(node: Any, message: Any) -> str:
+    return str(await node.ask("bob", "secret"))
 
 
-def test_what_a_runtime_drops_before_an_agent_has_it_is_no_activation() -> None:
-    """An intervention handler drops Ann's question: Bob never ran, and Ann fails by it."""
+async def ask_ann(net: Net) -> Any:
+    try:
+        return await net.ask("ann")
+    except Exception as error:
+        return repr(error).splitlines()[0]
 
-    async def ann(node: Any, message: Any) -> str:
-        return str(await node.ask("bob", "secret"))
 
-    async def drive(it: Net) -> Any:
-        try:
-            return await it.ask("ann")
-        except Exception as error:
-            return type(error).__name__
-
-    acts: dict[str, Act] = {"ann": ann, "bob": ann, "drops": ann}
-    watched = Watched()
-    watched.must_change_nothing(scenario("dropping", acts, drive))
-    watched.must_be_sound()
-    assert "bob" not in watched.ran() and watched.ends() == {"ann": "raised"}
-    assert watched.failed() == [("error", "ann")] and watched.answers() == []
-    assert watched.leaves_nothing_open()
+ERROR = "ValueError: no model today"
+FAILING = [
+    Failing(chat(failing), {"bob": ERROR}, ("error", "bob")),
+    Failing(chat(failing_beside), {"bob": ERROR, "cyd": "called off"}, ("error", "bob")),
+    # What the participant has said that spoke last is in front of the manager, or the task.
+    Failing(chat(choosing_wrong), {MANAGER: "ValueError"}, ("error", MANAGER)),
+    Failing(chat(nobody), {MANAGER: "ValueError"}, ("error", MANAGER), ("ann", "bob")),
+    Failing(
+        chat(waiting_join), {"eve": ERROR, "GraphManager": "called off"}, ("error", "eve"), ["dan"]
+    ),
+    Failing(chat(limited_graph), {"GraphManager": "called off"}, ("limit", None), ["dan"]),
+    *(
+        Failing(chat(build), {"RoundRobinGroupChatManager": "called off"}, (how, None))
+        for build, how in GUARDED
+    ),
+    Failing(
+        scenario("passing", {"ann": ask_bob, "bob": raising}, ask_ann),
+        {"bob": ERROR, "ann": "by bob"}, ("error", "bob"),
+    ),
+    # An intervention handler drops Ann's question: Bob never ran, and Ann fails by it.
+    Failing(
+        scenario("dropping", {"ann": ask_bob, "bob": ask_bob, "drops": ask_bob}, ask_ann),
+        {"ann": "MessageDroppedException"}, ("error", "ann"), ["bob"],
+    ),
+]  # fmt: skip
 
 
 # --- random teams ---

@@ -30,7 +30,7 @@ from dig.traces.replay.rerun import rerun
 from dig.traces.verify import verify
 
 from . import harness
-from .conformance import REQUESTS, ROOT, Framework, Hanging, Refused, Shown, Waiting
+from .conformance import REQUESTS, ROOT, Failing, Framework, Hanging, Refused, Shown, Waiting
 from .conftest import INSTALLED
 from .framework_cases import Cases
 from .framework_faults import break_part
@@ -68,6 +68,7 @@ VALUES: dict[str, Callable[[Framework], Iterable[Any]]] = {
     "held": lambda row: [row.held] if row.held else [],
     "waiting": lambda row: [one for one in row.waiting if not one.overdue_s],
     "overdue": lambda row: [one for one in row.waiting if one.overdue_s],
+    "failing": lambda row: row.failing,
     "hanging": lambda row: [row.hanging] if row.hanging else [],
     "example": lambda row: [row.example] if row.example else [],
     "docs": lambda row: [row.docs] if row.docs else [],
@@ -89,7 +90,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _names(values: Iterable[Any]) -> list[str]:
-    shown = (str, bool, Refused, Scenario, Site, Waiting)
+    shown = (str, bool, Failing, Refused, Scenario, Site, Waiting)
     return [str(value) for value in values if isinstance(value, shown)]
 
 
@@ -377,6 +378,25 @@ def test_a_hang_after_a_person_has_answered_is_seen(
     assert watched.patterns == ["MC"]
     assert watched.session.findings[0].ts > overdue.overdue_s
     watched.must_be_sound()
+
+
+# --- errors ---
+
+
+def test_an_error_is_of_who_raised_it_and_others_pass_it_on_or_are_called_off(
+    row: Framework, failing: Failing, mode: str
+) -> None:
+    """A request that fails says how and by whom, has no answer, and nobody runs who did not."""
+    watched = row.watched(mode, row.healing, **failing.options)
+    watched.must_change_nothing(failing.asked)
+    ends = watched.ends()
+    assert ends.keys() == failing.ends.keys()
+    assert all(ends[agent].startswith(end) for agent, end in failing.ends.items()), ends
+    assert watched.failed() == ([failing.failed] if failing.failed else [])
+    assert len(watched.answers()) == (failing.failed is None)
+    assert not {*failing.never} & {*watched.ran()}
+    watched.must_be_sound()
+    assert row.is_over(watched)
 
 
 # --- gates ---

@@ -20,6 +20,7 @@ from dig.detectors.thresholds import Thresholds
 from dig.graph.records import End, IncidentRow
 from dig.runtime.host import Setup
 
+from .conformance import Failing
 from .harness import Script, play
 from .langgraph_teams import (
     HAS_HANDLERS,
@@ -77,20 +78,6 @@ def test_a_node_that_raises_is_blamed_and_the_join_behind_it_never_ran(is_async:
     assert "writer" not in watched.ran() and watched.answers() == []
     assert watched.failed() == [("error", "hotels")]
     assert watched.patterns == ["FAIL", "FAIL"]
-    watched.must_be_over()
-
-
-def test_nodes_that_are_at_work_when_another_one_raises_are_called_off() -> None:
-    """They have not failed themselves."""
-    watched = Watched()
-    watched.must_change_nothing(team(failing))
-    said = watched.errors()
-    assert said["b"] == ("ValueError: no such city", None, False)
-    assert said["__end__"][1] == "b"
-    assert all(
-        cancelled for name, (_, _, cancelled) in said.items() if name not in ("b", "__end__")
-    )
-    assert watched.failed() == [("error", "b")]
     watched.must_be_over()
 
 
@@ -187,23 +174,24 @@ def test_the_recursion_limit_is_no_error_of_a_node(is_async: bool) -> None:
     watched.must_be_over()
 
 
-def test_a_step_that_takes_too_long_is_a_timeout_of_the_request() -> None:
-    """Its nodes are called off."""
+async def sleeps(state: Any) -> Any:
+    await asyncio.sleep(100)
 
-    def build(script: Script) -> Any:
-        async def slow(state: Any) -> Any:
-            async with script.turn("slow", state):
-                await asyncio.sleep(100)
 
-        built = graph(script, "a", [(START, "slow"), (["slow"], "a")], slow=slow).compile()
-        built.step_timeout = 5
-        return built
+def slow_step(script: Script) -> Any:
+    built = graph(script, "a", [(START, "slow"), (["slow"], "a")], slow=sleeps).compile()
+    built.step_timeout = 5
+    return built
 
-    watched = Watched()
-    watched.must_change_nothing(team(build))
-    assert watched.failed() == [("timeout", None)] and watched.answers() == []
-    assert all(one[2] for one in watched.errors().values()) and "a" not in watched.ran()
-    watched.must_be_over()
+
+TIMED_OUT = {"slow": "called off", "__end__": "called off"}
+FAILING = [
+    Failing(
+        team(failing), {"b": "ValueError: no such city", "__end__": "by b"},
+        ("error", "b"),
+    ),
+    Failing(team(slow_step), TIMED_OUT, ("timeout", None), "a"),
+]  # fmt: skip
 
 
 @pytest.mark.skipif(not hasattr(types, "TimeoutPolicy"), reason="LangGraph has it since 1.2")
@@ -211,18 +199,14 @@ def test_a_node_that_takes_longer_than_it_may_is_called_off() -> None:
     """That is a timeout of the request, and the error of nobody."""
 
     def build(script: Script) -> Any:
-        async def slow(state: Any) -> Any:
-            async with script.turn("slow", state):
-                await asyncio.sleep(100)
-
         built = graph(script, "a", [(START, "slow"), ("slow", "a")])
-        built.add_node("slow", slow, timeout=types.TimeoutPolicy(run_timeout=30))
+        built.add_node("slow", sleeps, timeout=types.TimeoutPolicy(run_timeout=30))
         return built.compile()
 
     watched = Watched()
     play(team(build), watched)
-    assert watched.failed() == [("timeout", None)] and watched.answers() == []
-    assert all(one[2] for one in watched.errors().values()) and "a" not in watched.ran()
+    assert (watched.failed(), watched.ends()) == ([("timeout", None)], TIMED_OUT)
+    assert watched.answers() == [] and "a" not in watched.ran()
     watched.must_be_over()
 
 
