@@ -97,7 +97,7 @@ test-nats-part: .venv-nats/.stamp
 	@.venv-nats/bin/python -m tests.nats.campaign --seconds 30 --every 1.5
 	@.venv-nats/bin/python -m tests.nats.campaign --seconds 30 --points
 	@.venv-nats/bin/python -m tests.nats.campaign --seconds 60 --count 40 --points --chance 0.03 \
-		--control no-guard
+		--control cursor-behind
 
 campaign-nats: .venv-nats/.stamp  ## Kill and pause monitors, agents and servers (FAULTS=500 SEED=0); then the controls
 	@.venv-nats/bin/python -m tests.nats.campaign --seed $(SEED) --count $(FAULTS)

@@ -78,7 +78,8 @@ def stopping(chance: float, hits: Path, seed: str, deep: str = "") -> Callable[[
     def reach(name: str) -> None:
         # Take-overs are seldom, and their points with them.
         weight = 10 if name in ("heads read", "fenced") else 1
-        if draws.random() >= (0.7 if name == deep else chance * weight):
+        deep_chance = 0.7 if weight > 1 else 0.04
+        if draws.random() >= (deep_chance if name == deep else chance * weight):
             return
         kills = name != deep and draws.random() < 0.5
         with hits.open("a") as file:
@@ -215,6 +216,13 @@ CONTROLS: dict[str, Callable[[], None]] = {
 }
 
 
+DEEP = {
+    "no-expected-sequence": "handled", "no-epoch": "handled", "no-guard": "appended",
+    "inboxes-after": "heads read",
+}  # fmt: skip
+"""The point at which an owner has to sleep for longer than its lease to show a missing rule."""
+
+
 # --- the processes ------------------------------------------------------------------------------
 
 
@@ -287,7 +295,7 @@ def run(arguments: Sequence[str], log: str | None = None) -> None:
             options.chance,
             options.hits,
             options.seed,
-            "heads read" if options.control == "inboxes-after" else "",
+            DEEP.get(options.control, ""),
         )
     if options.role == "monitor":
         anyio.run(monitor, options.url, sessions, options.lease, options.standby)
