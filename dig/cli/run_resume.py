@@ -1,4 +1,4 @@
-"""`digmon run --resume RUN`: goes on with a run whose process ended."""
+"""`digmon run --resume RUN`: goes on with a run after the end of the process."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -110,7 +110,7 @@ def _crew(
     models: ModelOptions,
     detectors: Sequence[str],
 ) -> "Crew":
-    """The team that goes on; simulated agents, if no other is named."""
+    """Make the team of the run: named by the user, or simulated agents."""
     from dig.tasks.run.run_fork import model_crew, named_crew, simulated_crew, task_crew
     from dig.tasks.run.team_run import SIMULATED
 

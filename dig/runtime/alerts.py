@@ -326,7 +326,7 @@ class Alerts:
 
 
 def sinks_of(sink: Sink | None, on_alarm: Any) -> list[Sink]:
-    """The sinks of a run: one for its records, if there is one, and one for its alarms.
+    """The sinks of a run: for records and for alarms, as far as wanted.
 
     Raises:
         SettingsError: `on_alarm` is no destination.

@@ -116,7 +116,7 @@ class Bus:
         on_alarm: OnAlarm | None = None,
         resumed: Mapping[str, Any] | None = None,
     ) -> Bus:
-        """Go on with a run that stopped anywhere; activations in progress begin again.
+        """Go on with a stopped run; activations in progress begin again.
 
         Args:
             lines: The lines of its journal; a last request that lacks records is completed.

@@ -1,4 +1,4 @@
-"""Resume: from the records of a run that stopped anywhere, a monitor that goes on.
+"""Resumption: from the records of a stopped run, a monitor for its continuation.
 
     resumption = resume(lines, setup)
     resumption.go_live(journal, clock=clock)  # from here on a host makes the requests
@@ -43,7 +43,7 @@ OUTAGES = (RESUMED, "owner", "disconnected")
 
 
 def outage_s(incident: IncidentRow) -> float:
-    """Seconds of real time that passed while the run's clock stood still, before an incident."""
+    """Seconds of real time before an incident, in which the run's clock stood still."""
     detail = incident.detail if isinstance(incident.detail, dict) else {}
     down_s: Any = detail.get("down_s")
     is_time = type(down_s) in (int, float) and 0 < down_s < 1e9
@@ -51,7 +51,7 @@ def outage_s(incident: IncidentRow) -> float:
 
 
 def resume(lines: Lines, setup: Setup, **options: Any) -> Resumption:
-    """Drive a fresh monitor through the records of a run that stopped anywhere.
+    """Drive a fresh monitor through the records of a run, wherever the run stopped.
 
     Args:
         lines: All lines of its journal, each with its newline.
@@ -72,7 +72,7 @@ def resume(lines: Lines, setup: Setup, **options: Any) -> Resumption:
 
 
 class Resumption:
-    """A monitor that is driven through the records of a run, and can go on from the last one.
+    """A monitor driven through the records of a run, ready to go on from the last record.
 
     A standby makes one from the first lines, and feeds it as the journal grows.
 
@@ -98,7 +98,7 @@ class Resumption:
         remembers: bool = False,
         timing: Timing | None = None,
     ) -> None:
-        """Begin with the first line; the further ones wait for `feed`.
+        """Begin with the first line; the further lines wait for `feed`.
 
         Args:
             lines: The first lines of the journal, each with its newline. What is no iterator can be
@@ -138,7 +138,7 @@ class Resumption:
         self.unwritten: list[Record] = []
 
     def feed(self, lines: Lines = ()) -> None:
-        """Drive the monitor through the lines that are there, and these.
+        """Drive the monitor through the remaining lines, and some more.
 
         Args:
             lines: The next lines of the journal: those of whole requests.
@@ -193,7 +193,7 @@ class Resumption:
             self.clock.source = clock
 
     def checkpoint(self, *sinks: Sink, resumed: Mapping[str, Any] | None = None) -> Checkpoint:
-        """The run at its last record, for a bus or simulator, which makes it go live.
+        """The run at the last record, for a bus or simulator; the host calls `begin` to go live.
 
         Open questions to persons are asked again. A delivery policy is code, which is not recorded,
         so an event that one still keeps is released.
@@ -224,7 +224,7 @@ class Resumption:
 
     @property
     def running(self) -> dict[str, RunningActivation]:
-        """The activations in progress, by id, in the order in which they began."""
+        """The activations in progress, by id, in the order of their starts."""
         return {
             item.started.activation: item
             for item in self._state.agenda.values()
@@ -233,12 +233,12 @@ class Resumption:
 
     @property
     def wakes(self) -> list[str]:
-        """The agents that are to be started now, in order."""
+        """The agents to start now, in order."""
         return [start.agent for start in self._starts if start.until_us is None]
 
     @property
     def again(self) -> dict[str, float]:
-        """The agents that are to be started again later: the moment of each, in seconds."""
+        """The agents to start again later: the moment of each, in seconds."""
         return {
             start.agent: start.until_us / 1_000_000
             for start in self._starts
@@ -251,7 +251,7 @@ class Resumption:
 
 
 class LineReader:
-    """Reads the lines of a journal, and checks their chain."""
+    """Reads the lines of a journal, and checks the chain."""
 
     def __init__(self, name: str) -> None:
         """Begin before the first line.
@@ -264,7 +264,7 @@ class LineReader:
         self._number = 0
 
     def read(self, lines: Lines) -> Iterator[Recorded]:
-        """The next lines with their records; what was read already is passed on.
+        """Yield the next lines with the records; lines already read are passed on.
 
         Raises:
             DamageError: A line is damaged, missing or too much.

@@ -250,7 +250,7 @@ def test_a_run_without_an_answer_exits_with_1(call: Any, tmp_path: Path) -> None
         (("count-frequency", "--limit", "inf"), "got inf"),
         (("count-frequency", "--size", "9" * 20), "Invalid value for '--size'"),
         (("cook-dinner",), "there is no task 'cook-dinner'"),
-        ((), "Missing argument"),
+        ((), "name the task, such as count-frequency, or a run to --resume"),
     ],
 )
 def test_a_wrong_call_ends_in_a_clear_sentence(

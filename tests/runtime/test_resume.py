@@ -13,8 +13,8 @@ from typing import Any, get_args
 import pytest
 
 from dig import Budget, Create, Fate, Finding, Inject, InteractionGraph, Output
-from dig.detectors.interventions import Refuse
-from dig.detectors.policy import Policy, Rule
+from dig.detectors.interventions import Refuse, Replace
+from dig.detectors.policy import HEAL_ALL, Policy, Rule
 from dig.detectors.watch import Timing
 from dig.errors import CutOffError, DamageError, ReplayError, UnresumableError
 from dig.graph.chain import SealedLines
@@ -58,6 +58,11 @@ class Requests:
     ends: list[int] = field(default_factory=list)
     script: list[int] = field(default_factory=list)
     happened: int = 0
+    went_on: int = 0
+
+    def go_on(self, lines: SealedLines, records: int) -> None:
+        """What a journal is told when its run goes on."""
+        self.went_on = records
 
     def __call__(self, record: Record) -> None:
         self.write([record])
@@ -105,7 +110,8 @@ def resumed(run: ChaosRun, whole: Requests, cut: int) -> list[bytes]:
     return whole.lines[:cut] + requests.lines
 
 
-@pytest.mark.parametrize("seed", [3, 8, 12, 25, 41])  # with healing, scripts, failures, sessions
+@pytest.mark.sampled(20)
+@pytest.mark.parametrize("seed", range(100))
 def test_a_run_that_stopped_after_any_request_ends_as_if_it_had_not(seed: int) -> None:
     run = simple_run(seed)
     whole = unbroken(run)
@@ -131,6 +137,9 @@ def test_a_cut_request_is_completed_and_an_activation_without_its_outputs_is_ref
         added = [resumption.lines.line(record) for record in resumption.unwritten]
         assert whole.lines[:cut] + added == whole.lines[: cut + len(added)]
         assert cut + len(added) in whole.ends
+        sink = Requests(SealedLines({}))
+        resumption.go_live(sink)
+        assert (sink.ends, sink.went_on) == ([len(added)], cut)
     assert 0 < refused < len(whole.lines) / 2
 
 
@@ -250,13 +259,24 @@ def test_what_goes_on_is_told_with_its_record() -> None:
     assert resumption.now_s == live.clock.now
 
 
-def test_an_agent_taken_out_by_healing_is_not_started() -> None:
-    """It had an event before it; the team goes on without it."""
-    live = Live("ab")
-    live.request(lambda monitor: monitor.inject(Output("?", ("b",), "problem")))
-    live.request(lambda monitor: monitor.leave("b"))
-    live.request(lambda monitor: monitor.join("b"))
-    assert resume(live.lines, live.setup).wakes == []
+def test_an_agent_that_left_or_was_taken_out_is_not_started() -> None:
+    """It was to be started before; the team goes on without it, or with an empty buffer."""
+    out_of_team = Heals(lambda graph, finding: [Replace("b", "it sleeps")])
+    setup = Setup(
+        limits=CALM, ladder=True, policy=HEAL_ALL, healers=lambda: {"SEEN": out_of_team},
+        detectors=lambda: [Sees(lambda graph, row: on_emit(graph, row) if row.t > 2 else [])],
+    )  # fmt: skip
+    live = Live("ab", setup)
+    live.request(lambda m: m.inject(Output("?", ("b",), "problem")))
+    assert resume(live.lines, setup).wakes == ["b"]
+    taken_out = Live("ab", setup)
+    taken_out.request(lambda m: m.inject(Output("?", ("b",), "problem")))
+    taken_out.request(lambda m: m.inject(Output("!", ("a",), "problem")))
+    assert "leave" in {row.kind for row in taken_out.records}
+    assert resume(taken_out.lines, setup).wakes == ["a"]
+    live.request(lambda m: m.leave("b"))
+    live.request(lambda m: m.join("b"))
+    assert resume(live.lines, setup).wakes == []
 
 
 def test_every_optional_field_of_every_record_comes_out_again(tmp_path: Path) -> None:
@@ -434,8 +454,10 @@ def test_an_event_that_a_delivery_policy_still_keeps_is_released() -> None:
     """The policy is code: it is lost with its process, the event is not."""
     live = Live()
     live.request(lambda m: m.inject(Output("?", policy=Delayed(ToAgents(("a",)), 60.0))))
-    with pytest.raises(UnresumableError, match="delivery policy"):
-        resume(iter(live.lines), live.setup)
+    fed = Resumption(live.lines[:1], live.setup)
+    for unknown in (lambda: resume(iter(live.lines), live.setup), lambda: fed.feed(live.lines[1:])):
+        with pytest.raises(UnresumableError, match="delivery policy"):
+            unknown()
     resumption = resume(live.lines, live.setup)
     assert resumption.wakes == []
     resumption.go_live()

@@ -226,7 +226,7 @@ class ReplayDriver:
         self.write([record])
 
     def write(self, rows: Sequence[Record]) -> None:
-        """Take the records of a request; those of the recorded run must equal the recorded ones.
+        """Take the records of a request, and compare each with the recorded record.
 
         Raises:
             DivergenceError: Another record came out.
@@ -250,7 +250,7 @@ class ReplayDriver:
             FanOut(sink).reads(self.host.monitor.graph)
 
     def _stopwatch(self, clock: Callable[[], float] | None) -> Callable[[], float] | None:
-        """A clock that stands still until a host makes the requests: no detector is slow before."""
+        """Return a clock at 0 until a host makes the requests: before, no detector is slow."""
         if clock is None:
             return None
         began = clock()
@@ -260,7 +260,7 @@ class ReplayDriver:
         return self.is_live or (self._free_from is not None and t >= self._free_from)
 
     def _compare(self, record: Record) -> Record:
-        """Compare a record with the recorded one, unless it may differ; return it."""
+        """Compare a record with the recorded record, unless free to differ; return the record."""
         if self._is_free(record.t):
             return record
         recorded = self._tape.ahead()

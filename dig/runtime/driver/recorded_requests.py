@@ -107,7 +107,7 @@ class RecordedRequests:
         self.header = first.header if first else None
 
     def extend(self, lines: Iterable[Recorded]) -> None:
-        """Add the lines that have been recorded meanwhile; they can be read only once."""
+        """Add lines recorded meanwhile; from then on no line is read twice."""
         self._lines, self._again = chain(self._lines, lines), None
 
     def ahead(self, count: int = 0) -> Recorded | None:
@@ -160,7 +160,7 @@ class RecordedRequests:
 
     @property
     def parts(self) -> dict[str, Any]:
-        """What the header says of the parts that the run was made with; empty: nothing."""
+        """The parts of the run, by the header; empty: unknown."""
         return _parts(self.header or {})
 
     def check_edition(self) -> None:
@@ -199,7 +199,7 @@ class RecordedRequests:
         return self.header is not None and self.header.get(UNNAMED) is not True
 
     def fit(self, setup: Setup) -> Setup:
-        """Give a setup what the first record says of the run: name, task, seed, thresholds, ...
+        """Copy name, task, seed, thresholds and so on from the first record to a setup.
 
         Args:
             setup: The parts that the run was made with.

@@ -51,7 +51,7 @@ class RewindState:
         self._left_over: list[Effect] = []
 
     def step(self) -> DrivenRequest:
-        """Make the next request, and return it.
+        """Make and return the next request.
 
         Raises:
             ReplayError: The run ends before that moment, or cannot be driven on.

@@ -1,4 +1,4 @@
-"""Resumes a run whose process ended: the same directory, the same journal, which goes on."""
+"""Resumes a run after the end of its process, in the same directory and journal."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def resume_run(
     tell: Callable[[str], None] = lambda line: None,
     on_directory: Callable[[Path], None] = lambda path: None,
 ) -> Execution:
-    """Go on with a run whose process ended: killed, crashed, or with the machine.
+    """Go on with a run after the end of its process: killed, crashed, or with the machine.
 
     The run goes on in its own directory and journal, of which an incomplete last request is set
     aside. In virtual time the run ends as it would have ended without a break.
@@ -59,10 +59,8 @@ def resume_run(
         on_directory: Takes the run's directory before the run goes on.
 
     Raises:
-        SettingsError: The run has ended or is still going on, or it needs another team.
-        ReplayError: A record cannot be made again, or the run had other parts.
-        TraceError: The journal is damaged.
-        JournalError: The journal cannot be written.
+        SettingsError: The run has ended, or it needs another team.
+        DigError: The journal is damaged, cannot be written, or cannot be driven again.
     """
     start, path = time.monotonic(), trace_path(run)
     side = _side_of(path)
@@ -105,7 +103,7 @@ def _set_tail_aside(path: Path, tell: Callable[[str], None]) -> float:
 
 
 def _rebuild(path: Path, setup: Setup, is_timed: bool, *sinks: Sink) -> tuple[Resumption, int]:
-    """Drive a monitor through the journal; also count the problems that have been posed.
+    """Drive a monitor through the journal, and count the posed problems.
 
     Raises:
         SettingsError: The run has ended.
@@ -126,7 +124,7 @@ def _rebuild(path: Path, setup: Setup, is_timed: bool, *sinks: Sink) -> tuple[Re
 
 
 def _side_of(path: Path) -> dict[str, Any]:
-    """The side file of a run that can go on.
+    """Read the side file of a run, and refuse some runs.
 
     Raises:
         SettingsError: The run has lost a part of its journal, or is a fork.

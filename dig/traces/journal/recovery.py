@@ -62,7 +62,7 @@ class SetAside:
 
 
 def whole_requests(path: Path) -> int:
-    """The number of records with which a journal can go on: those of whole requests.
+    """Count the records of whole requests, from which a journal can go on.
 
     A file has no marks between requests. But what a request brings about follows from its first
     records: a crash loses something for good only among the outputs of an activation, and then its

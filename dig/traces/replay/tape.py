@@ -14,7 +14,7 @@ from dig.traces.journal.reader import read_lines, read_records, record_of, trace
 def read_requests(
     path: Path, *, payloads: bool = True, omitted: Collection[int] = ()
 ) -> RecordedRequests:
-    """Open a trace, to drive a monitor through it.
+    """Open a trace, to drive a monitor by its records.
 
     Args:
         path: The trace file or run directory.
@@ -31,7 +31,7 @@ def read_requests(
 
 @dataclass(frozen=True)
 class RecordedLines:
-    """The lines of a trace with their records, as often as they are read.
+    """The lines of a trace with the records; each iteration reads the file.
 
     Attributes:
         path: The trace file or run directory.
