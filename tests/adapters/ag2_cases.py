@@ -14,6 +14,8 @@ from dig.adapters import ag2 as adapter
 from dig.adapters.ag2 import hub
 
 from . import ag2_teams as teams
+from . import test_ag2 as own
+from .ag2_teams import consult, says
 from .conformance import Framework, Refused, Waiting
 from .framework_cases import Case, Cases, Wrap
 from .framework_faults import PARTS
@@ -21,23 +23,6 @@ from .framework_gates import Keeper, answers, behind, usher
 from .framework_signatures import Pair
 from .framework_watch import ticking
 from .harness import Scenario, Script
-from .test_ag2 import (
-    ASKS,
-    DELEGATES,
-    FAILING,
-    MANY,
-    all_at_once,
-    crowded,
-    early_team,
-    hooked,
-    in_workflow,
-    ping_pong,
-    silent_team,
-    slowly,
-    talking,
-    twice_asked,
-    two_turns,
-)
 
 PLAIN = ["between_agents", "delegating", "failing"]
 
@@ -49,7 +34,7 @@ def passed_on() -> Scenario:
         "bob": lambda texts, number: teams.call("hand_to", agent="cyd"),
         "cyd": lambda texts, number: teams.call("finish", summary="Done"),
     }
-    return teams.scenario("passed_on", acts, in_workflow)
+    return teams.scenario("passed_on", acts, own.in_workflow)
 
 
 def saying() -> Scenario:
@@ -80,7 +65,7 @@ def asking_beside() -> Scenario:
 
     async def ask(team: teams.Team) -> Any:
         team.gives_out("ann")
-        return await in_workflow(team)
+        return await own.in_workflow(team)
 
     def ann(texts: list[str], number: int) -> Any:
         return teams.call("give_out", part="The second half") if number == 1 else ""
@@ -100,7 +85,7 @@ def leaving(bob: teams.Act) -> Scenario:
         await asyncio.sleep(3)
         return "gone"
 
-    return teams.scenario("leaving", {"ann": teams.says("A part"), "bob": bob}, ask)
+    return teams.scenario("leaving", {"ann": says("A part"), "bob": bob}, ask)
 
 
 async def sleeps(texts: list[str], number: int) -> str:
@@ -120,16 +105,16 @@ def disconnecting() -> Scenario:
             team.hub._agent_to_endpoint.pop(bob.agent_id)
 
         bob.on_envelope(accept)
-        return await teams.consult(team)
+        return await consult(team)
 
     def ann(texts: list[str], number: int) -> Any:
         return teams.call("delegate", target="bob", prompt="?", timeout=5)
 
-    return teams.scenario("disconnecting", {"ann": ann, "bob": teams.says("never")}, ask)
+    return teams.scenario("disconnecting", {"ann": ann, "bob": says("never")}, ask)
 
 
 def silent(wrap: Wrap) -> Scenario:
-    return ticking(silent_team(), wrap)
+    return ticking(own.silent_team(), wrap)
 
 
 SENT_BACK = Keeper(
@@ -137,16 +122,16 @@ SENT_BACK = Keeper(
     wishes=[lambda event: Reroute(event, "Look at it again.", ("ann",))],
 )  # fmt: skip
 CASES = [
-    Case(talking(ends_by_tool=True)),
+    Case(own.talking(ends_by_tool=True)),
     *(Case(asked) for asked in teams.SCENARIOS if asked.name in PLAIN),
     Case(saying()),
     Case(disconnecting()),
     Case(leaving(sleeps)),
-    Case(leaving(teams.says("The whole")), behind(usher(after_s=30))),
+    Case(leaving(says("The whole")), behind(usher(after_s=30))),
     Case(passed_on(), behind(usher())),
-    Case(twice_asked(), options={"same_work": True}),
-    Case(early_team()),
-    Case(hooked(teams.consult, ASKS[0])),
+    Case(own.twice_asked(), options={"same_work": True}),
+    Case(own.early_team()),
+    Case(own.hooked(consult, own.ASKS[0])),
     Case(asking_beside(), behind(SENT_BACK), lost=("turn.hand_over", 1)),
     Case(silent),
 ]
@@ -180,12 +165,12 @@ FRAMEWORKS = [
         "ag2", teams.Watched, package="ag2", scenarios=teams.SCENARIOS,
         cancelled=("between_agents", "consulting", "delegating", "failing"),
         cancelled_in="heal", is_over=is_over,
-        going_round=[ping_pong], unsolved="round and round", solved="solved",
-        asking=[twice_asked()], told="once is enough", crowded=crowded,
+        going_round=[own.ping_pong], unsolved="round and round", solved="solved",
+        asking=[own.twice_asked()], told="once is enough", crowded=own.crowded,
         faults=Cases(adapter, teams.Watched, CASES, most=4, graph="graph"), at_least=45,
         fragile=("handoffs", "between_agents", "delegating", "failing"),
         parts=(*PARTS, "handoff"),
-        unhealed=[(early_team(), None)],
+        unhealed=[(own.early_team(), None)],
         tapped=teams.SCENARIOS,
         # The method of the class, which all hubs share.
         replaced=lambda: [Pair(AgentClient.receive, hub._receive_patched)],
@@ -197,26 +182,29 @@ FRAMEWORKS = [
             ),
         ],
         lacks=(Hub, "_dispatch", "no _dispatch"),
-        at_once=teams.scenario("at_once", {n: teams.says(f"{n} says so") for n in NAMES}, at_once),
+        at_once=teams.scenario("at_once", {n: says(f"{n} says so") for n in NAMES}, at_once),
         waiting=[
             Waiting(
                 teams.scenario(
-                    "asking", {"ann": teams.says("Which?"), "bob": teams.says("Done")}, two_turns
+                    "asking", {"ann": says("Which?"), "bob": says("Done")}, own.two_turns
                 ),
                 waits=0, answers=2,
             ),
-            *(Waiting(hooked(ask, one)) for ask in (teams.consult, in_workflow) for one in ASKS),
-            *(Waiting(hooked(teams.consult, DELEGATES, one)) for one in ASKS),
+            *(
+                Waiting(own.hooked(*asked, one))
+                for asked in ([consult], [own.in_workflow], [consult, own.DELEGATES])
+                for one in own.ASKS
+            ),
             Waiting(
-                hooked(all_at_once, ASKS[1]), MANY, MANY,
+                own.hooked(own.all_at_once, own.ASKS[1]), own.MANY, own.MANY,
                 Limits(dl_window_s=2, mc_window_s=2, activation_limit_s=5),
             ),
             Waiting(
-                hooked(slowly, ASKS[0]), limits=Limits(mc_window_s=5, activation_limit_s=10),
-                overdue_s=20,
+                own.hooked(own.slowly, own.ASKS[0]), overdue_s=20,
+                limits=Limits(mc_window_s=5, activation_limit_s=10),
             ),
         ],
-        failing=FAILING,
+        failing=own.FAILING,
         example=(
             ("ER", "MC"),
             ("none: max_turns", "Paid back.", "none: nobody speaks", "A text about rain."),

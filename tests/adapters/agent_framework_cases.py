@@ -16,52 +16,13 @@ from dig.detectors import standard
 from dig.runtime.host import Setup
 
 from . import agent_framework_teams as teams
-from .agent_framework_teams import (
-    INSIDE,
-    SCENARIOS,
-    Parts,
-    Watched,
-    ask,
-    ask_twice,
-    asks,
-    chain,
-    ends,
-    fan,
-    half_join,
-    inside,
-    joined,
-    send,
-    team,
-    told,
-    two_workers,
-)
+from . import test_agent_framework as own
+from .agent_framework_teams import SCENARIOS, Watched, ends, inside, joined, send, team
 from .conformance import Framework, Refused, Waiting
 from .framework_cases import Case, Cases
 from .framework_faults import PARTS
 from .framework_gates import NEVER, Keeper, answers, behind, of, usher
 from .harness import Script
-from .test_agent_framework import (
-    BACK,
-    FAILING,
-    MANY,
-    WatchedTogether,
-    all_at_once,
-    approved,
-    crowded,
-    half_an_answer,
-    join,
-    kept,
-    lost_and_asking,
-    many,
-    one_by_one,
-    ping_pong,
-    raising_edge,
-    same_again,
-    short,
-    silent_branch,
-    slow,
-    twice,
-)
 from .test_agent_framework_interface import Inside
 
 PLAIN = [
@@ -73,7 +34,7 @@ PLAIN = [
 
 async def ask_in_time(workflow: af.Workflow) -> Any:
     async with asyncio.timeout(20):
-        return await ask(workflow)
+        return await teams.ask(workflow)
 
 
 async def last_text(workflow: af.Workflow) -> Any:
@@ -86,7 +47,7 @@ def watching() -> Setup:
 
 def keeping(*kept: str) -> Callable[[], Setup]:
     """Makes a setup in which nothing but a gate intervenes, which keeps some payloads."""
-    return lambda: Setup(detectors=standard, healers=dict, gates=[Keeper(*kept, after_s=0.0)])
+    return behind(Keeper(*kept, after_s=0.0))
 
 
 def elsewhere() -> Setup:
@@ -98,7 +59,7 @@ def elsewhere() -> Setup:
 def asking_beside(script: Script) -> af.Workflow:
     """One branch asks somebody outside, while a join has what the other one has said."""
 
-    return joined(script, send("b's"), asks("name"))
+    return joined(script, send("b's"), teams.asks("name"))
 
 
 def failing_beside(script: Script) -> af.Workflow:
@@ -108,7 +69,7 @@ def failing_beside(script: Script) -> af.Workflow:
         await asyncio.sleep(5)
         raise ValueError("no")
 
-    p = Parts(script, a=send("go"), b=late, c=send("c's"), d=ends)
+    p = teams.Parts(script, a=send("go"), b=late, c=send("c's"), d=ends)
     built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c])
     return built.add_edge(p.c, p.d, condition=bool).build()
 
@@ -121,7 +82,7 @@ def failing_late(script: Script) -> af.Workflow:
             raise ValueError("no")
         await ctx.send_message(given)
 
-    p = Parts(script, a=send("go"), b=send("b's"), c=send("c's"), d=fails, e=ends)
+    p = teams.Parts(script, a=send("go"), b=send("b's"), c=send("c's"), d=fails, e=ends)
     built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c])
     built = built.add_edge(p.b, p.d).add_edge(p.c, p.d)
     return built.add_edge(p.d, p.e, condition=bool).build()
@@ -139,46 +100,46 @@ def asking_and_talking(script: Script) -> af.Workflow:
     def answers(given: Any, number: int, ctx: Any) -> Any:
         return ctx.send_message("c's")
 
-    p = Parts(script, a=asks, b=answers)
+    p = teams.Parts(script, a=asks, b=answers)
     return p.build("a").add_edge(p.a, p.b).add_edge(p.b, p.a).build()
 
 
 async def answer_one_by_one(team: af.Workflow) -> Any:
-    return [await ask(team), *[
-        told(await team.run(responses={one: f"the {one}"})) for one in ("name", "place")
+    return [await teams.ask(team), *[
+        teams.told(await team.run(responses={one: f"the {one}"})) for one in ("name", "place")
     ]]  # fmt: skip
 
 
 CASES = [
     Case(team(asking_and_talking, answer_one_by_one)),
     Case(team(asking_and_talking)),
-    Case(team(raising_edge)),
-    *(Case(one, options={"inside": True}) for one in INSIDE),
-    Case(inside(chain), behind(usher("Welcome.")), {"inside": True}),
+    Case(team(own.raising_edge)),
+    *(Case(one, options={"inside": True}) for one in teams.INSIDE),
+    Case(inside(teams.chain), behind(usher("Welcome.")), {"inside": True}),
     *(Case(one, watching) for one in SCENARIOS if one.name in PLAIN),
-    Case(team(ping_pong, last_text)),
-    Case(team(silent_branch)),
-    Case(team(half_an_answer)),
-    Case(team(short)),
-    Case(team(lost_and_asking)),
-    Case(team(kept, BACK[2])),
-    Case(team(twice), options={"same_work": True}),
-    Case(team(same_again), options={"same_work": True}),
+    Case(team(own.ping_pong, last_text)),
+    Case(team(own.silent_branch)),
+    Case(team(own.half_an_answer)),
+    Case(team(own.short)),
+    Case(team(own.lost_and_asking)),
+    Case(team(own.kept, own.BACK[2])),
+    Case(team(own.twice), options={"same_work": True}),
+    Case(team(own.same_again), options={"same_work": True}),
     Case(team(asking_beside)),
     Case(team(failing_beside)),
     Case(team(failing_late)),
-    Case(team(two_workers), elsewhere),
-    Case(team(chain), behind(usher("Welcome.")), {"annotate": lambda data, notes: data}),
-    Case(team(chain, ask_twice), behind(usher())),
-    Case(team(chain, ask_twice), lost=("turn.emit", 1)),
-    Case(team(fan), behind(usher())),
-    Case(team(half_join, ask_twice), keeping("b's")),
-    Case(team(chain, ask_in_time), behind(usher(keeps=answers, after_s=NEVER))),
+    Case(team(teams.two_workers), elsewhere),
+    Case(team(teams.chain), behind(usher("Welcome.")), {"annotate": lambda data, notes: data}),
+    Case(team(teams.chain, teams.ask_twice), behind(usher())),
+    Case(team(teams.chain, teams.ask_twice), lost=("turn.emit", 1)),
+    Case(team(teams.fan), behind(usher())),
+    Case(team(teams.half_join, teams.ask_twice), keeping("b's")),
+    Case(team(teams.chain, ask_in_time), behind(usher(keeps=answers, after_s=NEVER))),
 ]
 
 
 async def in_docs(lines: Sequence[Any]) -> int:
-    names: dict[str, Any] = {"workflow": chain(Script())}
+    names: dict[str, Any] = {"workflow": teams.chain(Script())}
     await eval(lines[0], names)
     assert names["result"].get_outputs() == ["to c done"]
     return 1
@@ -192,20 +153,27 @@ FRAGILE = (
     "fan-ask", "conditional-stream", "several_at_once-ask", "asking-answer_back", "failing-ask",
     "half_join-ask",
 )  # fmt: skip
-FORTY = one_by_one(*(f"r{number}" for number in range(MANY)))
+WAITS = (3, 3, 2, 1, 2, 1)
+"""How often who goes back to an earlier place is waited for."""
+
+FORTY = own.one_by_one(*(f"r{number}" for number in range(own.MANY)))
 FRAMEWORKS = [
     Framework(
         "agent_framework", Watched, package="agent-framework-core", scenarios=SCENARIOS,
         cancelled=("fan-ask", "several_at_once-ask", "asking-answer_back", "talking-stream"),
         adds_no_step=True, may_be_healed=True,
-        going_round=[team(ping_pong, texts)],
+        going_round=[team(own.ping_pong, texts)],
         unsolved="WorkflowConvergenceException", solved="I do it",
-        asking=[team(twice)], told="['once']", crowded=crowded, in_a_crowd=WatchedTogether,
+        asking=[team(own.twice)], told="['once']",
+        crowded=own.crowded, in_a_crowd=own.WatchedTogether,
         faults=Cases(adapter, Watched, CASES, most=6, graph="graph", caller="turn"), at_least=65,
         fragile=FRAGILE, parts=(*PARTS, "annotate", "handoff"),
         finding=Setup(detectors=standard, healers=dict),
-        unhealed=[(team(ping_pong), None), (team(two_workers, ask_twice), elsewhere())],
-        unheld=[team(chain, ask_twice)],
+        unhealed=[
+            (team(own.ping_pong), None),
+            (team(teams.two_workers, teams.ask_twice), elsewhere()),
+        ],
+        unheld=[team(teams.chain, teams.ask_twice)],
         tapped=SCENARIOS,
         refused=[
             Refused(
@@ -213,27 +181,27 @@ FRAMEWORKS = [
                 "Agent is no workflow; wrap the Workflow that",
             ),
             Refused(
-                lambda: chain(Script()), "a workflow cannot redeliver; it can: annotate",
+                lambda: teams.chain(Script()), "a workflow cannot redeliver; it can: annotate",
                 {"require": {"redeliver"}},
             ),
             Refused(
-                lambda: Parts(Script(), __end__=ends).line(), "an executor is called __end__"
+                lambda: teams.Parts(Script(), __end__=ends).line(), "an executor is called __end__"
             ),
         ],
         lacks=(RunnerImpl, "run_until_convergence", "RunnerImpl has no run_until"),
-        kept=(team(chain), of("to c done")), held=(team(fan), of("go", "b's")),
+        kept=(team(teams.chain), of("to c done")), held=(team(teams.fan), of("go", "b's")),
         waiting=[
-            Waiting(team(join, one_by_one("b"))),
-            Waiting(team(teams.asking_both, one_by_one("b", "c")), 2),
-            Waiting(team(approved), answers=0),
-            *(Waiting(team(kept, d), n) for d, n in zip(BACK, (3, 3, 2, 1, 2, 1), strict=True)),
-            *(Waiting(team(many, drive), MANY) for drive in (all_at_once, FORTY)),
+            Waiting(team(own.join, own.one_by_one("b"))),
+            Waiting(team(teams.asking_both, own.one_by_one("b", "c")), 2),
+            Waiting(team(own.approved), answers=0),
+            *(Waiting(team(own.kept, d), n) for d, n in zip(own.BACK, WAITS, strict=True)),
+            *(Waiting(team(own.many, drive), own.MANY) for drive in (own.all_at_once, FORTY)),
             Waiting(
-                team(slow, one_by_one("b")), overdue_s=800,
+                team(own.slow, own.one_by_one("b")), overdue_s=800,
                 limits=Limits(dl_window_s=5, activation_limit_s=20),
             ),
         ],
-        failing=FAILING,
+        failing=own.FAILING,
         example=(
             ("ER", "ET"),
             (
@@ -244,6 +212,7 @@ FRAMEWORKS = [
         docs=in_docs,
     ),
     Framework(
-        "agent_framework_inside", Inside, scenarios=INSIDE, cancelled=[*map(str, INSIDE[:2])]
+        "agent_framework_inside", Inside, scenarios=teams.INSIDE,
+        cancelled=[*map(str, teams.INSIDE[:2])],
     ),
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from dig.runtime.host import Setup
 
 from . import autogen_runtimes as runtimes
 from . import autogen_teams as teams
+from . import test_autogen as own
 from .autogen_runtimes import RUNTIMES, Act, Net, says
 from .autogen_teams import ask
 from .conformance import Framework, Refused, Waiting
@@ -27,21 +28,6 @@ from .framework_gates import Keeper, behind, usher
 from .framework_signatures import Pair
 from .framework_watch import ladder, ticking
 from .harness import Scenario, Script
-from .test_autogen import (
-    HANGING,
-    MANY,
-    ask_two,
-    asking_branch,
-    choosing_slowly,
-    dropped_and_asking,
-    early,
-    early_once,
-    go_on,
-    many,
-    ping_pong,
-    stopped_graph,
-    with_person,
-)
 from .test_autogen_interface import FAILING, nobody
 from .test_autogen_runtimes import ASKS_TWO, ask_ann, crowded, tell_and_wait
 
@@ -181,12 +167,12 @@ CASES = [
     *(Case(one, options=OUTSIDE) for one in RUNTIMES if one.name in PLAIN),
     Case(teams.scenario(teams.swarm), options={"handoff": lambda message: True}),
     Case(teams.scenario(teams.swarm), options={"tools": True}),
-    Case(teams.scenario(ping_pong)),
-    Case(teams.scenario(stopped_graph, go_on)),
-    Case(teams.scenario(dropped_and_asking)),
-    Case(teams.scenario(with_person)),
-    Case(teams.scenario(early)),
-    Case(teams.scenario(early_once, ask_two)),
+    Case(teams.scenario(own.ping_pong)),
+    Case(teams.scenario(own.stopped_graph, own.go_on)),
+    Case(teams.scenario(own.dropped_and_asking)),
+    Case(teams.scenario(own.with_person)),
+    Case(teams.scenario(own.early)),
+    Case(teams.scenario(own.early_once, own.ask_two)),
     Case(teams.scenario(teams.round_robin, teams.ask_twice), behind(usher())),
     Case(teams.scenario(teams.graph, teams.ask_twice), lost=("turn.hand_over", 1)),
     Case(telling_twice, options=OUTSIDE, lost=("turn.call", 1)),
@@ -202,7 +188,7 @@ CASES = [
     Case(net("asking", {"ann": runtimes.asks_bob, "bob": says("Yes")}), behind(usher())),
     Case(telling_twice, behind(usher()), OUTSIDE),
     Case(net("beside", {"ann": beside}), options=OUTSIDE),
-    Case(HANGING.asked, ladder, {"allow": {"reassign"}}),
+    Case(own.HANGING.asked, ladder, {"allow": {"reassign"}}),
     Case(silent, options={**OUTSIDE, "deliver": lambda agent, note: None}),
 ]
 SCENARIOS = [*teams.SCENARIOS, *RUNTIMES]
@@ -243,7 +229,7 @@ FRAMEWORKS = [
         marks=[pytest.mark.filterwarnings("ignore:Multiple handoffs detected")],
         cancelled=("selector-ask", "limited-ask", "telling", "asking_in_turn"),
         is_over=lambda watched: watched.session.statistics().open_turns == 0,
-        going_round=[teams.scenario(ping_pong)],
+        going_round=[teams.scenario(own.ping_pong)],
         unsolved="Maximum number of messages 40", solved="I do it.",
         asking=[net("twice", ASKS_TWO, ask_ann)], told="once is enough", crowded=crowded,
         faults=Cases(
@@ -256,7 +242,7 @@ FRAMEWORKS = [
             "caught", "giving_up", "odd",
         ),
         options=options,
-        unhealed=[(teams.scenario(ping_pong), None)],
+        unhealed=[(teams.scenario(own.ping_pong), None)],
         unheld=[teams.scenario(teams.graph, teams.ask_twice)],
         tapped=SCENARIOS,
         # The condition of a manager, which is an object.
@@ -278,18 +264,18 @@ FRAMEWORKS = [
         lacks=(SingleThreadedAgentRuntime, "_get_agent", "no _get_agent"),
         at_once=next(one for one in RUNTIMES if one.name == "at_once"),
         waiting=[
-            Waiting(teams.scenario(asking_branch), 0),
-            Waiting(teams.scenario(stopped_graph, go_on), 0, 2),
-            Waiting(teams.scenario(dropped_and_asking), 0),
-            Waiting(teams.scenario(with_person)),
-            Waiting(teams.scenario(many), MANY),
+            Waiting(teams.scenario(own.asking_branch), 0),
+            Waiting(teams.scenario(own.stopped_graph, own.go_on), 0, 2),
+            Waiting(teams.scenario(own.dropped_and_asking), 0),
+            Waiting(teams.scenario(own.with_person)),
+            Waiting(teams.scenario(own.many), own.MANY),
             Waiting(
-                teams.scenario(choosing_slowly), overdue_s=59,
+                teams.scenario(own.choosing_slowly), overdue_s=59,
                 limits=Limits(mc_window_s=5, activation_limit_s=20),
             ),
         ],
         failing=FAILING,
-        hanging=HANGING,
+        hanging=own.HANGING,
         example=(
             ("ER", "ET"),
             ("Transferred to.*", "Paid back. DONE", "(?!.*snow).*", ".*snows on 12.*"),

@@ -18,6 +18,7 @@ from dig.detectors.policy import HEAL_ALL
 from dig.detectors.thresholds import Thresholds
 from dig.runtime.host import Setup
 
+from . import langgraph_teams as teams
 from .conformance import Framework, Refused
 from .framework_cases import Case, Cases
 from .framework_faults import PARTS
@@ -25,32 +26,7 @@ from .framework_gates import NEVER, answers, behind, to, usher
 from .framework_signatures import Pair
 from .framework_watch import ladder
 from .harness import Script
-from .langgraph_teams import (
-    HAS_HANDLERS,
-    HEALED_TWICE,
-    INNER,
-    QUESTION,
-    SCENARIOS,
-    State,
-    Watched,
-    ask,
-    ask_at_once,
-    ask_thread,
-    ask_twice,
-    asking,
-    chain,
-    fan,
-    graph,
-    half_join,
-    handled,
-    inside,
-    line,
-    nested,
-    remembered,
-    retried,
-    team,
-    thread,
-)
+from .langgraph_teams import SCENARIOS, Watched, inside, team
 from .test_langgraph import HANGING, ask_ping_pong, crowded, ping_pong, shared_out, twice
 from .test_langgraph_errors import FAILING
 from .test_langgraph_inside import Inside
@@ -69,13 +45,13 @@ OBSERVED = ["fan-ask_at_once", "failing-streamed", "asking-answer_back"]
 def circling(script: Script) -> Any:
     """The join that never ran starts two nodes that go round, beyond the recursion limit."""
     edges: list[tuple[Any, str]] = [(START, "a"), (["b", "c"], "j"), ("j", "k"), ("k", "j")]
-    built = graph(script, "abcjk", edges)
+    built = teams.graph(script, "abcjk", edges)
     built.add_conditional_edges("a", lambda state: "b", ["b", "c"])
     return built.compile(checkpointer=InMemorySaver())
 
 
 async def ask_with_few_steps(team: Any) -> Any:
-    return await team.ainvoke(QUESTION, thread(recursion_limit=8))
+    return await team.ainvoke(teams.QUESTION, teams.thread(recursion_limit=8))
 
 
 def beside(script: Script) -> Any:
@@ -86,7 +62,7 @@ def beside(script: Script) -> Any:
             await asyncio.sleep(5)
             return {"done": ["c"]}
 
-    return graph(script, "ab", [(START, "a"), (START, "c"), ("a", "b")], c=c).compile()
+    return teams.graph(script, "ab", [(START, "a"), (START, "c"), ("a", "b")], c=c).compile()
 
 
 @tool  # type: ignore[untyped-decorator]
@@ -110,7 +86,7 @@ def with_tools(script: Script) -> Any:
                 said.append(repr(error))
             return {"done": said}
 
-    return graph(script, "b", [(START, "a"), ("a", "b")], a=a).compile()
+    return teams.graph(script, "b", [(START, "a"), ("a", "b")], a=a).compile()
 
 
 def repeating(script: Script) -> Any:
@@ -120,7 +96,7 @@ def repeating(script: Script) -> Any:
         async with script.turn("a", state):
             return {"done": [await forecast.ainvoke({"city": "Rome"}) for _ in range(6)]}
 
-    return graph(script, [], [(START, "a")], a=a).compile()
+    return teams.graph(script, [], [(START, "a")], a=a).compile()
 
 
 def looping() -> Setup:
@@ -131,19 +107,19 @@ def looping() -> Setup:
 
 def forgetful(script: Script) -> Any:
     """A person is asked whose answer nobody can give."""
-    built = asking(script)
+    built = teams.asking(script)
     built.checkpointer = None
     return built
 
 
 async def answer_and_send_on(team: Any) -> Any:
-    await team.ainvoke(QUESTION, thread())
-    return await team.ainvoke(Command(resume="Ada", goto="c"), thread())
+    await team.ainvoke(teams.QUESTION, teams.thread())
+    return await team.ainvoke(Command(resume="Ada", goto="c"), teams.thread())
 
 
 async def ask_in_time(team: Any) -> Any:
     async with asyncio.timeout(20):
-        return await ask(team)
+        return await teams.ask(team)
 
 
 def on_thread(script: Script) -> Any:
@@ -156,7 +132,7 @@ def on_thread(script: Script) -> Any:
 
         return act
 
-    built: StateGraph[Any] = StateGraph(State)
+    built: StateGraph[Any] = StateGraph(teams.State)
     for before, name in ((START, "a"), ("a", "b"), ("b", "c")):
         built.add_node(name, told(name))
         built.add_edge(before, name)
@@ -164,37 +140,41 @@ def on_thread(script: Script) -> Any:
 
 
 async def ask_on_thread(team: Any) -> Any:
-    return team.invoke(QUESTION)
+    return team.invoke(teams.QUESTION)
 
 
 CASES = [
     *(Case(one) for one in SCENARIOS if one.name in PLAIN),
     *(Case(one, mode="observe") for one in SCENARIOS if one.name in OBSERVED),
-    Case(team(remembered, ask_thread)),
+    Case(team(teams.remembered, teams.ask_thread)),
     Case(team(circling, ask_with_few_steps)),
-    Case(team(chain, ask_twice)),
-    Case(team(fan, ask_at_once)),
+    Case(team(teams.chain, teams.ask_twice)),
+    Case(team(teams.fan, teams.ask_at_once)),
     Case(team(ping_pong, ask_ping_pong)),
     Case(team(twice), options={"same_work": True}),
-    *([Case(team(handled))] if HAS_HANDLERS else []),
+    *([Case(team(teams.handled))] if teams.HAS_HANDLERS else []),
     Case(team(with_tools), options={"tools": True}),
     Case(team(repeating), looping, {"tools": True}),
     Case(team(forgetful)),
-    Case(team(asking, answer_and_send_on)),
-    Case(team(line), lambda: elsewhere("b", "c")),
-    Case(team(line), lambda: elsewhere("b", "d")),
-    Case(team(line), behind(usher())),
-    Case(team(line), behind(usher("Welcome."))),
-    Case(team(half_join), behind(usher("Welcome.")), {"annotate": lambda state, notes: None}),
+    Case(team(teams.asking, answer_and_send_on)),
+    Case(team(teams.line), lambda: elsewhere("b", "c")),
+    Case(team(teams.line), lambda: elsewhere("b", "d")),
+    Case(team(teams.line), behind(usher())),
+    Case(team(teams.line), behind(usher("Welcome."))),
+    Case(team(teams.half_join), behind(usher("Welcome.")), {"annotate": lambda state, notes: None}),
     Case(team(on_thread, ask_on_thread), behind(usher())),
     Case(team(beside), lambda: elsewhere("b", "c")),
-    Case(team(line, ask_in_time), behind(usher(keeps=answers, after_s=NEVER))),
-    Case(team(line), lost=("turn.emit", 3)),
-    Case(team(line), behind(usher()), lost=("session.wait_until_released", 1)),
+    Case(team(teams.line, ask_in_time), behind(usher(keeps=answers, after_s=NEVER))),
+    Case(team(teams.line), lost=("turn.emit", 3)),
+    Case(team(teams.line), behind(usher()), lost=("session.wait_until_released", 1)),
     Case(HANGING.asked, ladder, {"allow": {"reassign"}}),
-    *(Case(nested(one)) for one in INNER),
-    *(Case(inside(one), options={"inside": True}) for one in INNER if one is not HEALED_TWICE),
-    Case(inside(team(line)), behind(usher("Welcome.")), {"inside": True}),
+    *(Case(teams.nested(one)) for one in teams.INNER),
+    *(
+        Case(inside(one), options={"inside": True})
+        for one in teams.INNER
+        if one is not teams.HEALED_TWICE
+    ),
+    Case(inside(team(teams.line)), behind(usher("Welcome.")), {"inside": True}),
 ]
 
 
@@ -207,7 +187,7 @@ async def in_docs(lines: Sequence[Any]) -> int:
 
 def replaced() -> list[Pair]:
     """The methods that the class of a monitored copy has of its own."""
-    graph = chain(Script())
+    graph = teams.chain(Script())
     twin = type(Watched()(graph))
     own = (name for name, what in vars(twin).items() if isfunction(what))
     return [Pair(getattr(type(graph), name), getattr(twin, name)) for name in own]
@@ -219,7 +199,14 @@ WITHIN = (
         for one in SCENARIOS
         if one.name.startswith(("subgraph-ask", "two_", "nested_", "subgraph-s"))
     ),
-    *(inside(one) for one in (*INNER, team(retried, ask_thread), team(chain, ask_thread))),
+    *(
+        inside(one)
+        for one in (
+            *teams.INNER,
+            team(teams.retried, teams.ask_thread),
+            team(teams.chain, teams.ask_thread),
+        )
+    ),
 )
 FRAMEWORKS = [
     Framework(
@@ -234,12 +221,12 @@ FRAMEWORKS = [
         crowded=crowded,
         faults=Cases(adapter, Watched, CASES, turn_instead="turn", caller="turn"), at_least=50,
         fragile=PLAIN, parts=(*PARTS, "annotate", "handoff"),
-        unhealed=[(team(line, ask_twice), behind(usher("Welcome."))())],
-        unheld=[team(line, ask_twice)],
+        unhealed=[(team(teams.line, teams.ask_twice), behind(usher("Welcome."))())],
+        unheld=[team(teams.line, teams.ask_twice)],
         tapped=SCENARIOS[:1], replaced=replaced,
         refused=[Refused(plain, "compile it first")],
-        at_once=team(fan, ask_at_once), seats=("a", "a#2", "a#3"),
-        kept=(team(chain), to("__end__")), held=(team(chain), to("b")),
+        at_once=team(teams.fan, teams.ask_at_once), seats=("a", "a#2", "a#3"),
+        kept=(team(teams.chain), to("__end__")), held=(team(teams.chain), to("b")),
         failing=FAILING, hanging=HANGING,
         example=(
             ("ER", "ET"),

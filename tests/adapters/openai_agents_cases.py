@@ -15,30 +15,13 @@ from dig.adapters.openai_agents.runner import MonitoredHooks, MonitoredRunner
 from dig.detectors import standard
 from dig.runtime.host import Setup
 
+from . import openai_agents_teams as teams
 from .conformance import Framework, Refused
 from .framework_cases import Case, Cases
 from .framework_gates import NEVER, answers, behind, questions, usher
 from .framework_signatures import Pair
 from .harness import Script
-from .openai_agents_teams import (
-    CANCELLED,
-    SCENARIOS,
-    Watched,
-    agent,
-    alone,
-    ask,
-    ask_in_time,
-    at_once,
-    calls,
-    chain,
-    done,
-    going_round,
-    scenario,
-    stream,
-    tool_and_handoff,
-    tools,
-    with_tools,
-)
+from .openai_agents_teams import SCENARIOS, Watched, scenario
 from .test_openai_agents import crowded, never_again, ping_pong, twice, two_at_once
 from .test_openai_agents_errors import FAILING
 from .test_openai_agents_waiting import dropped as dropped_and_asking
@@ -59,39 +42,39 @@ def watching() -> Setup:
 
 def unheard(script: Script) -> Any:
     """An answer goes back, and whoever is asked again says the same."""
-    both = calls("transfer_to_b", "transfer_to_c")
-    return agent(script, "a", both, handoffs=done(script, *"bc"))
+    both = teams.calls("transfer_to_b", "transfer_to_c")
+    return teams.agent(script, "a", both, handoffs=teams.done(script, *"bc"))
 
 
 async def ask_twice(team: Any) -> Any:
-    return [await ask(team, "One?"), await ask(team, "Two?")]
+    return [await teams.ask(team, "One?"), await teams.ask(team, "Two?")]
 
 
 CASES = [
     *(Case(one, watching) for one in SCENARIOS if one.name in PLAIN),
     *(Case(one, mode="observe") for one in SCENARIOS if one.name in OBSERVED),
-    Case(scenario(chain, ask_twice)),
-    Case(scenario(tool_and_handoff, at_once)),
+    Case(scenario(teams.chain, ask_twice)),
+    Case(scenario(teams.tool_and_handoff, teams.at_once)),
     Case(scenario(unheard)),
     Case(scenario(never_again)),
     Case(scenario(dropped_and_asking)),
     Case(scenario(in_a_tool)),
-    Case(scenario(going_round)),
-    Case(scenario(going_round, stream)),
+    Case(scenario(teams.going_round)),
+    Case(scenario(teams.going_round, teams.stream)),
     Case(scenario(twice), options={"same_work": True}),
-    Case(scenario(with_tools), options={"tools": True}),
-    Case(scenario(chain), behind(usher())),
-    Case(scenario(chain), behind(usher("Welcome."))),
-    Case(scenario(chain, stream), behind(usher("Welcome."))),
-    Case(scenario(chain), behind(usher()), lost=("session.wait_until_released", 1)),
-    Case(scenario(alone, ask_in_time), behind(usher(keeps=answers, after_s=NEVER))),
-    Case(scenario(tools, ask_in_time), behind(usher(keeps=questions, after_s=NEVER))),
+    Case(scenario(teams.with_tools), options={"tools": True}),
+    Case(scenario(teams.chain), behind(usher())),
+    Case(scenario(teams.chain), behind(usher("Welcome."))),
+    Case(scenario(teams.chain, teams.stream), behind(usher("Welcome."))),
+    Case(scenario(teams.chain), behind(usher()), lost=("session.wait_until_released", 1)),
+    Case(scenario(teams.alone, teams.ask_in_time), behind(usher(keeps=answers, after_s=NEVER))),
+    Case(scenario(teams.tools, teams.ask_in_time), behind(usher(keeps=questions, after_s=NEVER))),
 ]
 FAULTS = Cases(adapter, Watched, CASES, asker="turn")
 
 
 async def in_docs(lines: Sequence[Any]) -> int:
-    names: dict[str, Any] = {"agent": chain(Script())}
+    names: dict[str, Any] = {"agent": teams.chain(Script())}
     await eval(lines[0], names)
     assert names["result"].final_output == "done"
     return 1
@@ -114,10 +97,10 @@ FRAMEWORKS = [
             "chain-ask", "tool_and_handoff-ask", "tool_and_handoff-stream", "in_code-ask",
             "alone-talk",
         ),
-        marks=CANCELLED, adds_no_step=True, healing=watching(),
-        going_round=[scenario(ping_pong, drive) for drive in (ask, stream)],
+        marks=teams.CANCELLED, adds_no_step=True, healing=watching(),
+        going_round=[scenario(ping_pong, drive) for drive in (teams.ask, teams.stream)],
         unsolved="MaxTurnsExceeded", solved="'answer': 'solved'",
-        asking=[scenario(twice, drive) for drive in (ask, stream)],
+        asking=[scenario(twice, drive) for drive in (teams.ask, teams.stream)],
         told="'answer': 'done twice'", crowded=crowded,
         faults=FAULTS, at_least=35, fragile=PLAIN, finding=watching(),
         broken_in=[
@@ -130,11 +113,11 @@ FRAMEWORKS = [
             Refused(
                 lambda: RealtimeAgent(name="voice"), "RealtimeAgent is no agent that Runner"
             ),
-            Refused(lambda: alone(Script()), "cannot reroute", {"require": {"reroute"}}),
+            Refused(lambda: teams.alone(Script()), "cannot reroute", {"require": {"reroute"}}),
         ],
         lacks=(AgentRunner, "run_streamed", "AgentRunner has no run_streamed"),
-        at_once=scenario(chain, at_once), seats=("a", "a#2", "a#3"),
-        kept=(scenario(alone), answers), held=(scenario(alone), answers),
+        at_once=scenario(teams.chain, teams.at_once), seats=("a", "a#2", "a#3"),
+        kept=(scenario(teams.alone), answers), held=(scenario(teams.alone), answers),
         failing=FAILING,
         example=(
             ("ER", "ET"),
