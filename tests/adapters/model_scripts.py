@@ -6,7 +6,7 @@ A model is known by its agent, which its system message names first: `You are sa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -67,6 +67,23 @@ def alarms(session: Session) -> set[Alarm]:
         for one in session.findings
         if one.severity in ("error", "warning")
     }
+
+
+def both(watched: Any, ask: Callable[[str, Any], Any], **script: Any) -> tuple[Any, set[Alarm]]:
+    """Ask a team bare and wrapped: the answers are the same; return them, and the alarms.
+
+    Args:
+        watched: What wraps it.
+        ask: Asks the team whose models are at an address, given that and what wraps it.
+        script: What the models say, by agent.
+    """
+    answers = []
+    for wrap in (lambda team: team, watched):
+        with model_server(**script) as url:
+            answers.append(ask(url, wrap))
+    watched.must_be_sound()
+    assert answers[0] == answers[1]
+    return answers[0], alarms(watched.session)
 
 
 HEALTHY: dict[str, Any] = {"desk": [PRICE, STOCK, says(ANSWER)]}

@@ -22,6 +22,7 @@ from autogen_ext.models.openai import OpenAIChatCompletionClient
 
 from tests.llm.server import says
 
+from . import model_scripts
 from .autogen_teams import Watched
 from .model_scripts import (
     ANSWER,
@@ -29,8 +30,6 @@ from .model_scripts import (
     QUESTION,
     REFUSED,
     Alarm,
-    alarms,
-    model_server,
     price,
     stock,
     you_are,
@@ -75,13 +74,11 @@ async def ask(url: str, wrap: Callable[[Any], Any], end: Any) -> Any:
 
 def both(mode: str, end: Callable[[], Any] = approved, **script: Any) -> tuple[Any, set[Alarm]]:
     """Ask the team bare and wrapped: the answers are the same; return them, and the alarms."""
-    watched, answers = Watched(mode), []
-    for wrap in (lambda chat: chat, watched):
-        with model_server(**script) as url:
-            answers.append(asyncio.run(ask(url, wrap, end)))
-    watched.must_be_sound()
-    assert answers[0] == answers[1]
-    return answers[0], alarms(watched.session)
+
+    def asked(url: str, wrap: Any) -> Any:
+        return asyncio.run(ask(url, wrap, end))
+
+    return model_scripts.both(Watched(mode), asked, **script)
 
 
 @MODES

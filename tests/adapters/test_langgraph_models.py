@@ -18,6 +18,7 @@ from openai import APIStatusError
 
 from tests.llm.server import calls
 
+from . import model_scripts
 from .langgraph_teams import Watched
 from .model_scripts import (
     ANSWER,
@@ -26,8 +27,6 @@ from .model_scripts import (
     QUESTION,
     STOCK,
     Alarm,
-    alarms,
-    model_server,
     price,
     stock,
     you_are,
@@ -56,13 +55,11 @@ def ask(url: str, wrap: Callable[[Any], Any], tools: Sequence[Any], limit: int) 
 
 def both(mode: str, *tools: Any, limit: int = 60, **script: Any) -> tuple[Any, set[Alarm]]:
     """Ask the agent bare and wrapped: the answers are the same; return them, and the alarms."""
-    watched, answers = Watched(mode, tools=True), []
-    for wrap in (lambda graph: graph, watched):
-        with model_server(**script) as url:
-            answers.append(ask(url, wrap, tools or (price, stock), limit))
-    watched.must_be_sound()
-    assert answers[0] == answers[1]
-    return answers[0], alarms(watched.session)
+
+    def asked(url: str, wrap: Any) -> Any:
+        return ask(url, wrap, tools or (price, stock), limit)
+
+    return model_scripts.both(Watched(mode, tools=True), asked, **script)
 
 
 @MODES

@@ -12,6 +12,7 @@ from openai import APIStatusError, AsyncOpenAI
 
 from tests.llm.server import says
 
+from . import model_scripts
 from .model_scripts import (
     ANSWER,
     CASES,
@@ -20,8 +21,6 @@ from .model_scripts import (
     QUESTION,
     TRANSFER,
     Alarm,
-    alarms,
-    model_server,
     price,
     stock,
     you_are,
@@ -53,13 +52,11 @@ async def ask(url: str, wrap: Callable[[Any], Any], has_sales: bool) -> Any:
 
 def both(mode: str, has_sales: bool = False, **script: Any) -> tuple[Any, set[Alarm]]:
     """Ask the team bare and wrapped: the answers are the same; return them, and the alarms."""
-    watched, answers = Watched(mode, tools=True), []
-    for wrap in (lambda team: team, watched):
-        with model_server(**script) as url:
-            answers.append(asyncio.run(ask(url, wrap, has_sales)))
-    watched.must_be_sound()
-    assert answers[0] == answers[1]
-    return answers[0], alarms(watched.session)
+
+    def asked(url: str, wrap: Any) -> Any:
+        return asyncio.run(ask(url, wrap, has_sales))
+
+    return model_scripts.both(Watched(mode, tools=True), asked, **script)
 
 
 @MODES
