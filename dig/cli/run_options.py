@@ -53,7 +53,7 @@ class ModelOptions:
     ] = None
     attempts: Annotated[
         int | None,
-        typer.Option(help="How many replies are asked for, until one is usable; 3 by default."),
+        typer.Option(help="How many replies are asked for, until one is usable; 2 by default."),
     ] = None
     concurrency: Annotated[
         int | None, typer.Option(help="How many requests may be under way at once.")

@@ -90,7 +90,7 @@ async def test_a_server_that_refuses_the_older_name_is_sent_the_newer_one_again(
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        (says("four"), "the model's reply was unusable 3 times: the whole: Invalid JSON"),
+        (says("four"), "the model's reply was unusable 2 times: the whole: Invalid JSON"),
         (says("{", finish="length"), "was cut off at its length limit (--max-reply)"),
         (fails(400, "context too long"), "says 400: context too long"),
         (Answer(b"not json"), "sent no chat completion"),
@@ -118,7 +118,7 @@ async def test_a_server_that_never_gave_a_usable_reply_ends_the_run(
 async def test_a_server_that_was_of_use_before_does_not_end_the_run() -> None:
     """However many unusable replies follow."""
     server = await asked([RIGHT, says("four")], MOST_USELESS)
-    assert len(server.requests) == 3 * MOST_USELESS - 2
+    assert len(server.requests) == 2 * MOST_USELESS - 1
 
 
 async def test_a_server_that_is_too_slow_from_the_start_is_told_with_the_cure() -> None:

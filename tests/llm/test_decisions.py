@@ -147,7 +147,7 @@ async def test_the_last_round_has_no_calls() -> None:
     turn = Turn(stuck, json_mode="text")
     with pytest.raises(ModelError, match="there is no tool that you may call now; decide"):
         await turn()
-    assert len(turn.requests) == 8 + 3
+    assert len(turn.requests) == 8 + 2
 
 
 async def test_an_agent_without_tools_is_told_of_none() -> None:

@@ -85,7 +85,9 @@ async def test_an_unusable_answer_is_asked_for_again_with_what_is_wrong(wrong: s
     assert asked.usage["model_calls"] == 2 and asked.usage["input_tokens"] == 200
 
 
-@pytest.mark.parametrize(("settings", "times"), [({}, 3), ({"attempts": 1}, 1)])
+@pytest.mark.parametrize(
+    ("settings", "times"), [({}, 2), ({"attempts": 1}, 1), ({"attempts": 3}, 3)]
+)
 async def test_an_answer_that_stays_unusable_is_an_error(
     settings: dict[str, Any], times: int
 ) -> None:

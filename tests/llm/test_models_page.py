@@ -43,7 +43,7 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"more than {settings.max_reply:,} tokens (`--max-reply`)",
         {8: "no usable reply to its first eight requests"}[MOST_USELESS],
         {6: "or six times in a row later"}[MOST_SILENCES],
-        {3: "after three replies in all (`--attempts`)"}[settings.attempts],
+        {2: "after two replies in all (`--attempts`;"}[settings.attempts],
         f"({MOST_OUTPUTS} events, {MOST_CALLS} calls)",
         {8: "up to eight times in a row"}[ModelAgent.most_rounds],
         {9: "longer than nine requests may"}[ModelAgent.most_rounds + 1],

@@ -232,7 +232,7 @@ async def test_an_answer_that_is_none_is_mended_and_never_accepted(answer: Any) 
         "fates": [{"event": "e1", "fate": "consume"}],
         "outputs": [{"type": "solution", "payload": answer, "final": True}],
     })  # fmt: skip
-    run = Run(sometimes({0: nothing, 1: nothing}), names=["ada"])
+    run = Run(sometimes({0: nothing, 1: nothing}), names=["ada"], attempts=3)
     result = await run()
     assert (result.outcome, result.failures) == ("submitted", {})
     assert "VOID" not in result.raised() and result.answer != answer
@@ -241,7 +241,7 @@ async def test_an_answer_that_is_none_is_mended_and_never_accepted(answer: Any) 
     run = Run(lambda request: nothing, names=["ada"])
     result = await run()
     assert (result.outcome, result.answer) == ("error", None)
-    assert "unusable 3 times: outputs.0: the answer" in result.reason
+    assert "unusable 2 times: outputs.0: the answer" in result.reason
 
 
 async def test_what_a_model_is_asked_for_is_json_that_strict_mode_takes() -> None:

@@ -55,7 +55,7 @@ class ModelSettings:
     timeout_s: float = 30.0
     activation_timeout_s: float | None = None
     retries: int = 2
-    attempts: int = 3
+    attempts: int = 2
     longest_wait_s: float = 20.0
     concurrency: int = 4
     temperature: float | None = None
