@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dig.cli import app
+from dig.traces.journal.reader import TRACE
 from tests.llm.llama import Llama
 from tests.llm.server import Answer, Server, fails, serving
 from tests.llm.solver import solve
@@ -41,6 +42,26 @@ def test_a_model_solves_the_task_and_what_it_was_asked_is_kept(tmp_path: Path) -
     assert not any(SECRET in file.read_text() for file in folder.iterdir())
     side = json.loads((folder / "side.json").read_text())
     assert side["agents_are"] == "model m" and side["options"]["base_url"] == server.url
+
+
+def test_a_run_of_a_model_goes_on_after_a_crash(tmp_path: Path) -> None:
+    """With the model that the user names again; what it is asked is kept in the same file."""
+    with serving(solve) as server:
+        model = ("--model", "m", "--base-url", server.url)
+        folder = Path(json.loads(run(tmp_path, *model).stdout)["directory"])
+        asked = len(server.requests)
+        rows = (folder / TRACE).read_bytes().splitlines(keepends=True)
+        ends = [t for t, row in enumerate(rows) if json.loads(row)["kind"] == "end"]
+        (folder / TRACE).write_bytes(b"".join(rows[: ends[2]]))
+        (folder / "result.json").unlink()
+        again = CliRunner().invoke(app, ["run", "--resume", str(folder), "--json", *model])
+        more = len(server.requests) - asked
+    assert again.exit_code == 0, again.output
+    assert json.loads(again.stdout)["score"]["rmse"] == 0
+    assert 0 < more < asked
+    assert len((folder / "exchanges.jsonl").read_text().splitlines()) == asked + more
+    replayed = CliRunner().invoke(app, ["replay", str(folder), "--rerun"])
+    assert replayed.exit_code == 0, replayed.output
 
 
 def test_a_key_that_the_server_echoes_is_not_written_down(tmp_path: Path) -> None:
