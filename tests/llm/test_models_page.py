@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from dig.cli import app
 from dig.runtime.llm import ModelAgent, ModelSettings
 from dig.runtime.llm.decisions import MOST_CALLS, MOST_OUTPUTS
 from dig.runtime.llm.model import MOST_SILENCES, MOST_USELESS
+from tests.llm.llama import Llama
 from tests.llm.server import Answer, says, serving
 from tests.llm.solver import solve
 
@@ -30,6 +34,25 @@ def test_the_code_runs(capsys: pytest.CaptureFixture[str]) -> None:
     team, total = capsys.readouterr().out.splitlines()
     assert team.startswith("submitted {'counts': ")
     assert total.startswith("(Sum(total=4), {'model': 'my-model', 'model_calls': 1")
+
+
+@pytest.mark.parametrize(("agents", "size"), [(3, 20), (6, 10_000)])
+def test_the_costs_are_those_of_a_run_without_a_mistake(
+    agents: int, size: int, tmp_path: Path
+) -> None:
+    """Nearly: agents that work at once may find more or less in front of them."""
+    (row,) = re.findall(rf"^\| {agents}\b.*?\| {size:,}\b.*?\| (.+) \|$", PAGE, re.MULTILINE)
+    requests, *told = (int(cell.replace(",", "")) for cell in row.split(" | "))
+    with serving(Llama(solve, context=10**6)) as server:
+        arguments = ["run", "count-frequency", "--agents", str(agents), "--size", str(size)]
+        where = ["--model", "m", "--base-url", server.url, "--runs", str(tmp_path), "--json"]
+        done = CliRunner().invoke(app, [*arguments, *where])
+    (file,) = tmp_path.glob("*/exchanges.jsonl")
+    lines = file.read_text().splitlines()
+    rows = [json.loads(json.loads(line)["reply"])["usage"] for line in lines]
+    used = [sum(each[key] for each in rows) for key in ("prompt_tokens", "completion_tokens")]
+    assert json.loads(done.stdout)["score"]["rmse"] == 0 and abs(len(rows) - requests) <= 2
+    assert told == [pytest.approx(tokens, rel=0.25) for tokens in used]
 
 
 def test_the_figures_are_those_of_the_code() -> None:
