@@ -32,9 +32,7 @@ async def polling(watch: Watch, broken: bool) -> Any:
         return "done" if len(asked) > 10 else "not yet"
 
     asked: list[str] = []
-    team.update(manager=manager, builder=builder)
-    watch(team)
-    return await each(team["manager"], "Build it.")
+    return await each(watch.agents(team, manager=manager, builder=builder), "Build it.")
 
 
 async def equal_items(watch: Watch, broken: bool) -> Any:
@@ -48,9 +46,8 @@ async def equal_items(watch: Watch, broken: bool) -> Any:
         await think(letter)
         return "spam" if letter == "Buy now!" else "ham"
 
-    team.update(intake=intake, classifier=classifier)
-    watch(team)
-    return await each(team["intake"], ", ".join(["Buy now!"] * 8 + ["Dear Ann"]))
+    first = watch.agents(team, intake=intake, classifier=classifier)
+    return await each(first, ", ".join(["Buy now!"] * 8 + ["Dear Ann"]))
 
 
 async def person_as_agent(watch: Watch, broken: bool) -> Any:
@@ -67,9 +64,7 @@ async def person_as_agent(watch: Watch, broken: bool) -> Any:
         await asyncio.sleep(600)
         return f"{draft}, approved"
 
-    team.update(desk=desk, writer=writer, person=person)
-    watch(team)
-    return await each(team["desk"], "rain")
+    return await each(watch.agents(team, desk=desk, writer=writer, person=person), "rain")
 
 
 async def long_job(watch: Watch, broken: bool) -> Any:
@@ -82,9 +77,7 @@ async def long_job(watch: Watch, broken: bool) -> Any:
         await think(question, 480)
         return "a long report"
 
-    team.update(desk=desk, researcher=researcher)
-    watch(team)
-    return await each(team["desk"], "Why does it rain?")
+    return await each(watch.agents(team, desk=desk, researcher=researcher), "Why does it rain?")
 
 
 async def quorum(watch: Watch, broken: bool) -> Any:
@@ -113,9 +106,10 @@ async def quorum(watch: Watch, broken: bool) -> Any:
 
         return vote
 
-    team.update(chair=chair, **{name: voter(name, n + 1) for n, name in enumerate(nodes)})
-    watch(team)
-    return await each(team["chair"], "Is it safe?")
+    first = watch.agents(
+        team, chair=chair, **{name: voter(name, n + 1) for n, name in enumerate(nodes)}
+    )
+    return await each(first, "Is it safe?")
 
 
 async def cache_that_raises(watch: Watch, broken: bool) -> Any:
@@ -136,9 +130,7 @@ async def cache_that_raises(watch: Watch, broken: bool) -> Any:
         await think(prompt)
         return "Four."
 
-    team.update(desk=desk, cache=cache, model=model)
-    watch(team)
-    return await each(team["desk"], "2 + 2?", "2 + 2?")
+    return await each(watch.agents(team, desk=desk, cache=cache, model=model), "2 + 2?", "2 + 2?")
 
 
 async def spelling(watch: Watch, broken: bool) -> Any:
@@ -151,9 +143,7 @@ async def spelling(watch: Watch, broken: bool) -> Any:
         await think(word)
         return {"teh": "the"}.get(word, word)
 
-    team.update(speller=speller, dictionary=dictionary)
-    watch(team)
-    return await each(team["speller"], "teh", "rain")
+    return await each(watch.agents(team, speller=speller, dictionary=dictionary), "teh", "rain")
 
 
 async def chess(watch: Watch, broken: bool) -> Any:
@@ -172,9 +162,8 @@ async def chess(watch: Watch, broken: bool) -> Any:
 
         return move
 
-    team.update(referee=referee, white=player("w"), black=player("b"))
-    watch(team)
-    return await each(team["referee"], "e4")
+    first = watch.agents(team, referee=referee, white=player("w"), black=player("b"))
+    return await each(first, "e4")
 
 
 async def ignored_expert(watch: Watch, broken: bool) -> Any:
@@ -196,9 +185,10 @@ async def ignored_expert(watch: Watch, broken: bool) -> Any:
 
         return answer
 
-    team.update(desk=desk, **{name: expert(name) for name in ("law", "tax", "press")})
-    watch(team)
-    return await each(team["desk"], "May we?")
+    first = watch.agents(
+        team, desk=desk, **{name: expert(name) for name in ("law", "tax", "press")}
+    )
+    return await each(first, "May we?")
 
 
 async def fenced_call(watch: Watch, broken: bool) -> Any:
@@ -211,9 +201,7 @@ async def fenced_call(watch: Watch, broken: bool) -> Any:
         await think(question)
         return '```json\n{"name": "search", "arguments": {"query": "rain"}}\n```'
 
-    team.update(desk=desk, model=model)
-    watch(team)
-    return len(await each(team["desk"], "Will it rain?"))
+    return len(await each(watch.agents(team, desk=desk, model=model), "Will it rain?"))
 
 
 def _beyond(name: str, does: str, program: Any, answer: Any, alarm: str, line: str) -> Shape:

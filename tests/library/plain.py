@@ -32,9 +32,8 @@ async def voting(watch: Watch, broken: bool) -> Any:
 
         return vote
 
-    team.update(chair=chair, ann=voter(1), bob=voter(2), cyd=voter(9))
-    watch(team)
-    return await each(team["chair"], "Is it safe?", "Is it cheap?", "Is it new?")
+    first = watch.agents(team, chair=chair, ann=voter(1), bob=voter(2), cyd=voter(9))
+    return await each(first, "Is it safe?", "Is it cheap?", "Is it new?")
 
 
 async def self_consistency(watch: Watch, broken: bool) -> Any:
@@ -55,9 +54,8 @@ async def self_consistency(watch: Watch, broken: bool) -> Any:
         return "41" if number % 4 == 0 else "42"
 
     samples: Counter[str] = Counter()
-    team.update(solver=solver, sampler=sampler)
-    watch(team)
-    return await each(team["solver"], "What is 6 x 7?", "What is 84 / 2?")
+    first = watch.agents(team, solver=solver, sampler=sampler)
+    return await each(first, "What is 6 x 7?", "What is 84 / 2?")
 
 
 async def best_of_n(watch: Watch, broken: bool) -> Any:
@@ -81,9 +79,8 @@ async def best_of_n(watch: Watch, broken: bool) -> Any:
         return int(pick(draft, "6", "7", "8"))
 
     written: list[str] = []
-    team.update(editor=editor, writer=writer, judge=judge)
-    watch(team)
-    return len(await each(team["editor"], "Rain", "Snow", "Hail"))
+    first = watch.agents(team, editor=editor, writer=writer, judge=judge)
+    return len(await each(first, "Rain", "Snow", "Hail"))
 
 
 async def mixture_of_agents(watch: Watch, broken: bool) -> Any:
@@ -132,9 +129,8 @@ async def map_reduce(watch: Watch, broken: bool) -> Any:
         await think(str(counts))
         return sum(counts)
 
-    team.update(splitter=splitter, mapper=mapper, reducer=reducer)
-    watch(team)
-    return await each(team["splitter"], "a short book", "a longer book, though")
+    first = watch.agents(team, splitter=splitter, mapper=mapper, reducer=reducer)
+    return await each(first, "a short book", "a longer book, though")
 
 
 async def chain_of_five(watch: Watch, broken: bool) -> Any:
@@ -197,9 +193,8 @@ async def worker_and_checker(watch: Watch, broken: bool) -> Any:
         async with worker_free:
             return str(await team["checker"]("explain", work))
 
-    team.update(manager=manager, worker=worker, checker=checker, explainer=explainer)
-    watch(team)
-    return await each(team["manager"], "Plan a trip.", "Plan a feast.")
+    first = watch.agents(team, manager=manager, worker=worker, checker=checker, explainer=explainer)
+    return await each(first, "Plan a trip.", "Plan a feast.")
 
 
 async def retry(watch: Watch, broken: bool) -> Any:
@@ -224,9 +219,8 @@ async def retry(watch: Watch, broken: bool) -> Any:
             raise ConnectionError("the service is down")
         return "rain"
 
-    team.update(planner=planner, weather=weather)
-    watch(team)
-    return await each(team["planner"], "Rome today?", "Oslo today?")
+    first = watch.agents(team, planner=planner, weather=weather)
+    return await each(first, "Rome today?", "Oslo today?")
 
 
 async def race(watch: Watch, broken: bool) -> Any:
@@ -248,11 +242,10 @@ async def race(watch: Watch, broken: bool) -> Any:
 
         return answer
 
-    team.update(
-        racer=racer, small=model("small", 1), large=model("large", 4), huge=model("huge", 20)
+    first = watch.agents(
+        team, racer=racer, small=model("small", 1), large=model("large", 4), huge=model("huge", 20)
     )
-    watch(team)
-    return await each(team["racer"], "Who is first?", "And now?")
+    return await each(first, "Who is first?", "And now?")
 
 
 async def audit_log(watch: Watch, broken: bool) -> Any:
@@ -288,9 +281,10 @@ async def audit_log(watch: Watch, broken: bool) -> Any:
     async def audit(entry: str) -> None:
         await think(entry, 20)
 
-    team.update(shop=shop, pricing=pricing, shipping=shipping, mail=mail, audit=audit)
-    watch(team)
-    return await each(team["shop"], "two books", "a lamp")
+    first = watch.agents(
+        team, shop=shop, pricing=pricing, shipping=shipping, mail=mail, audit=audit
+    )
+    return await each(first, "two books", "a lamp")
 
 
 SHAPES = [

@@ -39,9 +39,7 @@ async def batch_of_fifty(watch: Watch, broken: bool) -> Any:
             raise ConnectionError("503, the service is overloaded")
         return 10
 
-    team.update(clerk=clerk, extractor=extractor)
-    watch(team)
-    return await each(team["clerk"], "week 1", "week 2")
+    return await each(watch.agents(team, clerk=clerk, extractor=extractor), "week 1", "week 2")
 
 
 async def fallback(watch: Watch, broken: bool) -> Any:
@@ -67,9 +65,8 @@ async def fallback(watch: Watch, broken: bool) -> Any:
         await think(city)
         return f"the night train to {city}"
 
-    team.update(agency=agency, hotels=hotels, flights=flights, trains=trains)
-    watch(team)
-    return await each(team["agency"], "Rome", "Oslo")
+    first = watch.agents(team, agency=agency, hotels=hotels, flights=flights, trains=trains)
+    return await each(first, "Rome", "Oslo")
 
 
 async def optional_tool(watch: Watch, broken: bool) -> Any:
@@ -92,9 +89,8 @@ async def optional_tool(watch: Watch, broken: bool) -> Any:
         await think(text)
         return text.replace("Teh", "The")
 
-    team.update(press=press, speller=speller, proofreader=proofreader)
-    watch(team)
-    return await each(team["press"], "Teh rain in Spain", "Teh snow in Norway")
+    first = watch.agents(team, press=press, speller=speller, proofreader=proofreader)
+    return await each(first, "Teh rain in Spain", "Teh snow in Norway")
 
 
 async def signature(watch: Watch, broken: bool) -> Any:
@@ -120,9 +116,7 @@ async def signature(watch: Watch, broken: bool) -> Any:
         read.append(letter)
         return "signed" if "sincerely" in letter else "More polite, please."
 
-    team.update(office=office, writer=writer, signer=signer)
-    watch(team)
-    return await each(team["office"], "the rent")
+    return await each(watch.agents(team, office=office, writer=writer, signer=signer), "the rent")
 
 
 async def build_of_an_hour(watch: Watch, broken: bool) -> Any:
@@ -146,9 +140,7 @@ async def build_of_an_hour(watch: Watch, broken: bool) -> Any:
         await think(build)
         return "all tests pass"
 
-    team.update(release=release, builder=builder, tester=tester)
-    watch(team)
-    return await each(team["release"], "1.2")
+    return await each(watch.agents(team, release=release, builder=builder, tester=tester), "1.2")
 
 
 async def progress(watch: Watch, broken: bool) -> Any:
@@ -171,9 +163,8 @@ async def progress(watch: Watch, broken: bool) -> Any:
             done[job] += 1
         return f"{10 * (done[job] - 1)} %"
 
-    team.update(manager=manager, renderer=renderer)
-    watch(team)
-    return await each(team["manager"], "the film", "the poster")
+    first = watch.agents(team, manager=manager, renderer=renderer)
+    return await each(first, "the film", "the poster")
 
 
 async def hedged(watch: Watch, broken: bool) -> Any:
@@ -198,9 +189,8 @@ async def hedged(watch: Watch, broken: bool) -> Any:
         await think(question)
         return " \n" if broken else "long is fine"  # the mistake: the spare one's limit is 1 token
 
-    team.update(helper=helper, model=model, spare=spare)
-    watch(team)
-    return await each(team["helper"], "a short one", "a long one")
+    first = watch.agents(team, helper=helper, model=model, spare=spare)
+    return await each(first, "a short one", "a long one")
 
 
 async def translators(watch: Watch, broken: bool) -> Any:
@@ -222,9 +212,8 @@ async def translators(watch: Watch, broken: bool) -> Any:
             return {"french": "Good day."}.get(language, text)
         return "Good day."
 
-    team.update(desk=desk, detector=detector, translator=translator)
-    watch(team)
-    return await each(team["desk"], "Bonjour.", "Bonne journée.")
+    first = watch.agents(team, desk=desk, detector=detector, translator=translator)
+    return await each(first, "Bonjour.", "Bonne journée.")
 
 
 async def many_calls(watch: Watch, broken: bool) -> Any:
@@ -242,9 +231,7 @@ async def many_calls(watch: Watch, broken: bool) -> Any:
         await think(query, 0.2)
         return f"found: {query}"
 
-    team.update(reader=reader, search=search)
-    watch(team)
-    return await each(team["reader"], "rain")
+    return await each(watch.agents(team, reader=reader, search=search), "rain")
 
 
 FAILING = [

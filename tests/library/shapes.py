@@ -134,6 +134,12 @@ class Watch:
         self._records.append(records)
         return wrapped
 
+    def agents(self, team: dict[str, Any], **agents: Any) -> Any:
+        """Wrap a team of plain callables, and give the first of them."""
+        team.update(agents)
+        self(team)
+        return team[next(iter(agents))]
+
     @property
     def sessions(self) -> list[Session]:
         return [dig.session_of(team) for team in self._teams]
