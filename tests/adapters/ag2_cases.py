@@ -137,6 +137,10 @@ CASES = [
 ]
 
 
+async def both(team: teams.Team) -> Any:
+    return await asyncio.gather(team.workflow(*teams.PAIR), team.conversation("cyd", "1", "2"))
+
+
 async def at_once(team: teams.Team) -> Any:
     return await asyncio.gather(*(team.conversation(name, "?") for name in team.clients))
 
@@ -183,6 +187,7 @@ FRAMEWORKS = [
         ],
         lacks=(Hub, "_dispatch", "no _dispatch"),
         at_once=teams.scenario("at_once", {n: says(f"{n} says so") for n in NAMES}, at_once),
+        beside=(teams.scenario("both", {n: says("So") for n in NAMES}, both), "bob", "cyd", {}),
         waiting=[
             Waiting(
                 teams.scenario(

@@ -189,6 +189,7 @@ FRAMEWORKS = [
             ),
         ],
         lacks=(RunnerImpl, "run_until_convergence", "RunnerImpl has no run_until"),
+        beside=(team(teams.fan), "b", "c", {"annotate": lambda data, notes: f"{data} {notes}"}),
         kept=(team(teams.chain), of("to c done")), held=(team(teams.fan), of("go", "b's")),
         waiting=[
             Waiting(team(own.join, own.one_by_one("b"))),

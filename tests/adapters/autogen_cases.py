@@ -263,6 +263,7 @@ FRAMEWORKS = [
         ],
         lacks=(SingleThreadedAgentRuntime, "_get_agent", "no _get_agent"),
         at_once=next(one for one in RUNTIMES if one.name == "at_once"),
+        beside=(teams.scenario(teams.graph), "bob", "cyd", {}),
         waiting=[
             Waiting(teams.scenario(own.asking_branch), 0),
             Waiting(teams.scenario(own.stopped_graph, own.go_on), 0, 2),

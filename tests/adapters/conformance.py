@@ -161,6 +161,8 @@ class Framework:
             and what the message says.
         at_once: Three requests at once to one team.
         seats: Some who have worked then, agents and instances.
+        beside: A scenario, an agent before which a gate keeps what goes to it, an agent that is not
+            concerned, and options of the adapter with which the first one sees a note.
         kept: A scenario, and what keeps its answer.
         held: A scenario, and what keeps messages while the request is cancelled.
         waiting: Teams in which a person is asked.
@@ -203,6 +205,7 @@ class Framework:
     lacks: tuple[Any, str, str] | None = None
     at_once: Scenario | None = None
     seats: Sequence[str] = ()
+    beside: tuple[Scenario, str, str, dict[str, Any]] | None = None
     kept: tuple[Scenario, Keeps] | None = None
     held: tuple[Scenario, Keeps] | None = None
     waiting: Sequence[Waiting] = ()

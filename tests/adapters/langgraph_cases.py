@@ -226,6 +226,7 @@ FRAMEWORKS = [
         tapped=SCENARIOS[:1], replaced=replaced,
         refused=[Refused(plain, "compile it first")],
         at_once=team(teams.fan, teams.ask_at_once), seats=("a", "a#2", "a#3"),
+        beside=(team(teams.fan), "b", "c", {}),
         kept=(team(teams.chain), to("__end__")), held=(team(teams.chain), to("b")),
         failing=FAILING, hanging=HANGING,
         example=(

@@ -117,6 +117,7 @@ FRAMEWORKS = [
         ],
         lacks=(AgentRunner, "run_streamed", "AgentRunner has no run_streamed"),
         at_once=scenario(teams.chain, teams.at_once), seats=("a", "a#2", "a#3"),
+        beside=(scenario(teams.tools), "b", "c", {}),
         kept=(scenario(teams.alone), answers), held=(scenario(teams.alone), answers),
         failing=FAILING,
         example=(

@@ -14,9 +14,7 @@ from ag2.middleware import approval_required
 from ag2.network import AgentClient, TerminateTarget, ToolCalled, Transition
 
 import dig
-from dig.detectors import standard, standard_healers
 from dig.graph.records import Emit, End, Limits, Start
-from dig.runtime.host import Setup
 
 from .ag2_teams import (
     CHAIN,
@@ -36,7 +34,6 @@ from .ag2_teams import (
     shown,
 )
 from .conformance import REQUESTS, Failing, Shown
-from .framework_gates import to, usher
 from .harness import Outcome, Scenario, Script, play
 
 MODES = pytest.mark.parametrize("mode", ["observe", "heal"])
@@ -63,32 +60,6 @@ def test_unwrapping_gives_hub_agents_and_class_back_as_they_were() -> None:
             assert len(await team.workflow(*PAIR)) == 3
 
     asyncio.run(drive())
-
-
-def test_a_gate_keeps_a_message_and_agents_that_are_not_concerned_go_on() -> None:
-    moments: dict[str, float] = {}
-    seen: list[str] = []
-
-    def act(name: str) -> Act:
-        def acts(texts: list[str], number: int) -> str:
-            moments[name] = asyncio.get_running_loop().time()
-            seen.extend(texts)
-            return f"{name} says so"
-
-        return acts
-
-    async def both(team: Team) -> Any:
-        return await asyncio.gather(team.workflow(*PAIR), team.conversation("cyd", "1", "2"))
-
-    gate = usher("It is late.", keeps=to("bob"), after_s=5.0)
-    setup = Setup(detectors=standard, healers=standard_healers, gates=[gate])
-    asked = scenario("both", {name: act(name) for name in ("ann", "bob", "cyd")}, both)
-    bare = play(asked).returned
-    watched = Watched("heal", setup)
-    assert play(asked, watched).returned == bare
-    assert moments["bob"] - moments["ann"] >= 5 and moments["cyd"] < moments["bob"] - 2
-    assert "[monitor] It is late." in seen
-    watched.must_be_sound()
 
 
 def test_an_answer_is_in_the_lineage_of_whom_its_agent_has_asked() -> None:

@@ -95,25 +95,6 @@ def test_a_workflow_may_be_wrapped_and_unwrapped_between_two_runs() -> None:
 # --- gates ------------------------------------------------------------------------------------
 
 
-def test_a_gate_keeps_a_message_and_executors_that_are_not_concerned_go_on() -> None:
-    gate = Keeper("go", after_s=5.0)
-    watched = Watched("heal", behind(gate)())
-
-    def two_ways(script: Script) -> af.Workflow:
-        async def both(given: Any, number: int, ctx: Any) -> None:
-            await ctx.send_message("go", "b")
-            await ctx.send_message("run", "c")
-
-        p = Parts(script, a=both, b=ends, c=ends)
-        return p.build("a").add_edge(p.a, p.b).add_edge(p.a, p.c).build()
-
-    bare, mine = play(team(two_ways)), play(team(two_ways), watched)
-    assert gate.seen == ["go"] and mine.per_agent() == bare.per_agent()
-    assert [who for who, what, _ in mine.log if what == "ends"] == ["a", "c", "b"]
-    assert mine.elapsed >= bare.elapsed + 4
-    watched.must_be_sound()
-
-
 def test_what_comes_later_for_the_same_executor_waits_behind_what_is_kept() -> None:
     def twice(script: Script) -> af.Workflow:
         async def late(given: Any, number: int, ctx: Any) -> None:

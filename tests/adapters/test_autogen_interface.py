@@ -37,7 +37,6 @@ from .autogen_teams import (
     failing,
     failing_beside,
     flow,
-    graph,
     raises,
     round_robin,
     says,
@@ -101,31 +100,6 @@ def slowed(agent: str) -> Setup:
     """What goes to somebody is kept for five seconds."""
     gate = usher("It is late.", keeps=to(agent), after_s=5.0)
     return Setup(detectors=standard, healers=standard_healers, gates=[gate])
-
-
-def test_a_gate_keeps_a_message_and_agents_that_are_not_concerned_go_on() -> None:
-    moments: dict[str, float] = {}
-    seen: list[str] = []
-
-    def build(script: Script) -> Any:
-        team = graph(script)
-        for agent in team._participants:
-            agent.act = act(agent.name)
-        return team
-
-    def act(name: str) -> Any:
-        def acts(texts: list[str], number: int) -> str:
-            moments[name] = asyncio.get_running_loop().time()
-            seen.extend(texts)
-            return f"{name} says so"
-
-        return acts
-
-    watched = Watched("heal", slowed("bob"))
-    assert "dan says so" in str(play(chat(build), watched).returned)
-    assert moments["bob"] - moments["ann"] >= 5 and moments["cyd"] < moments["bob"] - 3
-    assert "[monitor] It is late." in seen
-    watched.must_be_sound()
 
 
 def test_what_is_published_for_somebody_waits_behind_what_is_held_for_it() -> None:

@@ -34,7 +34,7 @@ from .conformance import REQUESTS, ROOT, Failing, Framework, Hanging, Refused, S
 from .conftest import INSTALLED
 from .framework_cases import Cases
 from .framework_faults import break_part
-from .framework_gates import Keeper, Keeps, behind, usher
+from .framework_gates import Keeper, Keeps, behind, to, usher
 from .framework_signatures import must_look_alike, must_take_keywords
 from .framework_sites import Site
 from .framework_watch import ladder
@@ -64,6 +64,7 @@ VALUES: dict[str, Callable[[Framework], Iterable[Any]]] = {
     "refused": lambda row: row.refused,
     "lacks": lambda row: [row.lacks] if row.lacks else [],
     "at_once": lambda row: [row.at_once] if row.at_once else [],
+    "beside": lambda row: [row.beside] if row.beside else [],
     "kept": lambda row: [row.kept] if row.kept else [],
     "held": lambda row: [row.held] if row.held else [],
     "waiting": lambda row: [one for one in row.waiting if not one.overdue_s],
@@ -400,6 +401,22 @@ def test_an_error_is_of_who_raised_it_and_others_pass_it_on_or_are_called_off(
 
 
 # --- gates ---
+
+
+def test_a_gate_keeps_a_message_and_agents_that_are_not_concerned_go_on(
+    row: Framework, beside: tuple[Scenario, str, str, dict[str, Any]]
+) -> None:
+    """It is told something beside the message, which it gets when the gate has decided."""
+    scenario, late, other, options = beside
+    gate = usher("It is late.", keeps=to(late), after_s=5.0)
+    watched = row.watched("heal", behind(gate)(), **options)
+    outcome, alone = play(scenario, watched), bare(scenario)
+    assert outcome.per_agent()[other] == alone.per_agent()[other]
+    assert outcome.elapsed >= alone.elapsed + 4 and not outcome.raised
+    ended = [agent for agent, what, _ in outcome.log if what == "ends"]
+    assert ended.index(other) < ended.index(late)
+    assert "It is late." in str(outcome.per_agent()[late])
+    watched.must_be_sound()
 
 
 def test_a_gate_keeps_an_answer(row: Framework, kept: tuple[Scenario, Keeps]) -> None:

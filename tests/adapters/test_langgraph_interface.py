@@ -169,19 +169,6 @@ def late(to_whom: str) -> Setup:
     return Setup(detectors=standard, gates=[gate])
 
 
-def test_a_gate_holds_a_node_before_it_runs_while_another_goes_on() -> None:
-    def pair(script: Script) -> Any:
-        return graph(script, "abc", [(START, "a"), ("a", "b"), ("a", "c")]).compile()
-
-    watched = Watched("heal", late("b"))
-    bare, held = play(team(pair)), play(team(pair), watched)
-    assert bare.elapsed + 4 < held.elapsed < bare.elapsed + 5.5
-    ends = [agent for agent, what, _ in held.log if what == "ends"]
-    assert ends == ["a", "c", "b"]
-    assert "It is late." in held.per_agent()["b"][0][1]
-    assert watched.leaves_nothing_open()
-
-
 def test_a_gate_that_never_decides_holds_no_longer_than_it_said() -> None:
     watched = Watched("heal", behind(usher(keeps=to("b"), after_s=NEVER))())
     bare, held = play(team(chain)), play(team(chain), watched)
