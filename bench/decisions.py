@@ -43,12 +43,14 @@ class FirstReply(Model):
 
     async def ask(self, *args: Any, **options: Any) -> Any:
         if self.is_asked:
-            raise ModelError("a call of a tool that does not exist, or with arguments of no use")
+            raise ModelError("a call that the tool refuses, or of a tool that there is not")
         self.is_asked = True
         return await super().ask(*args, **options)
 
     def _request(self, question: Any) -> dict[str, Any]:
-        return {**super()._request(question), "max_tokens": self.most_reply}
+        request = super()._request(question)
+        is_bounded = request.keys() & {"max_completion_tokens", "max_tokens"}
+        return request if is_bounded else {**request, "max_tokens": self.most_reply}
 
 
 def ends(name: str, tool: Tool) -> Tool:
@@ -85,7 +87,7 @@ async def first_reply(agent: ModelAgent, view: View) -> tuple[bool, str]:
 async def measure(options: argparse.Namespace, tell: Callable[[str], None]) -> Counter[str]:
     """Ask, and count the replies by what they are."""
     model_module.ATTEMPTS = 1  # type: ignore[attr-defined]  # of code before it was a setting
-    more: dict[str, Any] = {"attempts": 1, "json_mode": options.json_mode}
+    more = {"attempts": 1, "max_reply": options.max_reply, "json_mode": options.json_mode}
     known = {field.name for field in fields(ModelSettings)}
     settings = ModelSettings(
         options.model, options.base_url, options.api_key_env, timeout_s=options.request_timeout,
