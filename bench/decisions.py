@@ -101,7 +101,8 @@ async def measure(options: argparse.Namespace, tell: Callable[[str], None]) -> C
         {name: ends(name, tool) for name, tool in task.tools().items()},
     )  # fmt: skip
     counts: Counter[str] = Counter()
-    async with FirstReply(settings) as model:
+    model = FirstReply(settings)
+    async with model:
         model.most_reply = options.max_reply
         agent = ModelAgent(model, GeneralBrief(task.goal))
         for number in range(1, options.count + 1):
