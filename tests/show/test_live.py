@@ -185,6 +185,24 @@ def test_the_error_of_a_request_is_told_once() -> None:
     assert told == ["a failed", f"a failed: {another}"]
 
 
+def test_a_failed_turn_is_told_by_its_own_line() -> None:
+    """The finding about it has the same words; it counts, and is no news."""
+    rows = [*arrive(0, "p", None, "a"), start(1, "v", "a", "p"),
+            end(2, "v", p="delay") | {"error": "ValueError: no"}]  # fmt: skip
+    records = [*(decode(one) for one in trace(*rows))]
+    evidence = {"agent": "a", "error": "ValueError: no"}
+    finding = FindingRow(
+        len(records), records[-1].us, "FAIL", "turn", {"activation": "v"}, evidence, "notice"
+    )
+    console, file = pipe()
+    with LiveView(console, title="demo") as view:
+        for record in (*records, finding):
+            view(record)
+    (told,) = [line for line in file.getvalue().splitlines() if "ValueError" in line]
+    assert told.endswith("failure   a failed: ValueError: no")
+    assert "1 finding (1 notice)" in "".join(picture([*records, finding]))
+
+
 def test_a_step_of_healing_without_a_deed_is_no_news() -> None:
     """It stands in the trace for a replay alone."""
     rows = [*arrive(0, "p", None, "a")]

@@ -131,6 +131,8 @@ class TerminalState:
                 if not is_rivals(str(record.pattern)):
                     self._findings[worth] += 1
                 self._system.mark(us, TimeMark.FOUND)
+                if (record.pattern, record.stage) == ("FAIL", "turn"):
+                    return  # the turn's own line stands just before
                 text = describe.silenced_text(record) or worth
                 text = f"{text}: {describe.finding_text(record)}"
                 yield LogLine(us, describe.pattern_label(record), text, _STYLES[worth])
