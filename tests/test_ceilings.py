@@ -18,7 +18,7 @@ LINES = {
     "diagnosis": 6_756,
     "faults": 1_317,
     "graph": 2_538,
-    "lab": 9_480,
+    "lab": 9_481,
     "monitor": 2_106,
     "runtime": 4_322,
     "show": 5_379,

@@ -28,7 +28,7 @@ HEALERS = "dig.healers"
 
 def list_installed() -> tuple[str, ...]:
     """List the detectors of installed packages as `module:object`, by name."""
-    return tuple(entry.value for entry in _entries(DETECTORS))
+    return tuple(entry.value for entry in list_entries(DETECTORS))
 
 
 def detectors(named: Iterable[str]) -> list[Detector]:
@@ -46,11 +46,11 @@ def healers() -> dict[str, Healer]:
     Raises:
         SettingsError: One cannot be had; the message says which, and why.
     """
-    return {entry.name: _load(entry, Healer) for entry in _entries(HEALERS)}
+    return {entry.name: _load(entry, Healer) for entry in list_entries(HEALERS)}
 
 
-def _entries(group: str) -> list[EntryPoint]:
-    """The entry points of installed packages.
+def list_entries(group: str) -> list[EntryPoint]:
+    """List the entry points of a group in installed packages, by name.
 
     A module of the current directory can be named, so that may be on the path. Metadata of packages
     that lie there are none of the user's: the directory may be somebody else's.

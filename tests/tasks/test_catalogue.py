@@ -94,8 +94,22 @@ def test_a_users_own_task_is_scored_by_it_with_agents_of_the_users(tmp_path: Pat
 
 def test_a_package_makes_a_task_known_by_an_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = EntryPoint("doubling", "test_catalogue:Doubling", "dig.tasks")
-    monkeypatch.setattr(catalogue, "entry_points", lambda group: [entry])
+    monkeypatch.setattr(catalogue, "list_entries", lambda group: [entry])
     assert kind("doubling").make(4, 1, None).problem().payload == 8
+
+
+def test_a_package_in_the_working_folder_brings_no_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder may be somebody else's; a module in it has to be named."""
+    about = tmp_path / "hostile-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Name: hostile\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[dig.tasks]\nx = test_catalogue:Doubling\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(SettingsError, match="there is no task 'x'"):
+        kind("x")
 
 
 @pytest.mark.parametrize("name", ["cooking", "no_such_module:task", "test_catalogue:nothing"])

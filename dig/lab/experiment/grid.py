@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -189,7 +190,7 @@ class Grid:
                     named.add(run.name)
                     yield Cell(level=task.level(index), run=run)
 
-    @property
+    @cached_property
     def is_simulated(self) -> bool:
         """Whether some of the agents are simulated."""
         return any(cell.run.agents_are == SIMULATED for cell in self.cells())
