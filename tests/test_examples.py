@@ -153,7 +153,7 @@ def test_the_experiment_of_the_page_about_tasks_runs(
     monkeypatch.chdir(tmp_path)
     command = "experiment my.toml --out mine --keep"
     assert f"    digmon {command}\n" in page
-    called = [sys.executable, "-m", "dig", *command.split()]
+    called = [sys.executable, "-m", "dig", *command.split(), "--jobs", "1"]
     done = subprocess.run(called, capture_output=True, text=True, timeout=100)
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "4 runs"), done.stderr
     assert len(list(Path("mine/traces").glob("*/trace.dig.jsonl"))) == 4

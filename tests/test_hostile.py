@@ -76,6 +76,7 @@ def test_an_id_with_lines_in_it_stays_on_one(
     assert len(out.splitlines()) == 2 * 150 + 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("width", [20, 100])
 @pytest.mark.parametrize(
     "command",

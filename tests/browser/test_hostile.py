@@ -19,8 +19,8 @@ from tests.hostile import ATTACKS, hostile_run, texts
 from tests.show.server.client import serving
 from tests.traces.runs import store
 
-COUNT = 1000
-LIVE = 200  # as a whole they are looked at in a report; live each batch is shown by itself
+COUNT = 300
+LIVE = 100  # as a whole they are looked at in a report; live each batch is shown by itself
 FIXED = ["script", "img", "iframe", "svg", "object", "embed", "link", "base", "style", "meta", "h1"]
 LOOK = """ids => {
   const { app } = dig;

@@ -46,6 +46,7 @@ def odd(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no such files")
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_odd_file_is_refused(
     call: Any, monkeypatch: pytest.MonkeyPatch, run: Path, odd: Path, tmp_path: Path, command: str

@@ -130,6 +130,7 @@ def test_a_null_change_gives_the_bytes_of_its_control(silent: Path) -> None:
         assert trace(forks / one) == trace(forks / other) != trace(silent)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["drop", "delay", "crash", "leave", "duplicate", "hoard"])
 @pytest.mark.parametrize("method", ["mas", "dig"])
 def test_the_control_of_repeat_0_is_the_recorded_run(
@@ -404,6 +405,7 @@ def stopping(monkeypatch: pytest.MonkeyPatch) -> Any:
     return stop
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("after", [1, 2, 3, 4, 5, 7, 9, 12, 16, 20, 25, 40, 80, 120, 160, 200, 240,
                                    280, 320, 400])  # fmt: skip
 def test_an_interruption_leaves_no_half_of_a_fork(

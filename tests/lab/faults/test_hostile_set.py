@@ -21,6 +21,7 @@ from dig.lab.benchmark.scores_detectors import score_detectors
 from dig.lab.benchmark.scores_healing import score_healing
 from dig.tasks.run.team_run import TeamRun
 from dig.traces.journal.reader import TRACE
+from tests.fuzz.running import hold_promises
 
 
 @pytest.fixture
@@ -228,3 +229,8 @@ def test_a_trace_of_a_set_keeps_the_rules_of_the_graph(copy: FaultSet, file: str
     path.write_text(text.replace('"activation":"', '"activation":"x', 1))
     with pytest.raises(TraceError, match=rf"{file}:\d+: "):
         READS[file](sealed(copy))
+
+
+def test_no_hostile_set_breaks_a_promise(tmp_path: Path) -> None:
+    """As of other entrances (`tests/test_fuzz.py`)."""
+    hold_promises("sets", tmp_path)
