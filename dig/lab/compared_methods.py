@@ -10,13 +10,13 @@ from dig.detectors.protocols import Detector, Healer
 from dig.errors import SettingsError
 from dig.runtime.agents import Agent, PlannedAgent
 from dig.runtime.host import Setup
-from dig.runtime.reviewer import Reviewer
 from dig.tasks.run.judging import LIKE_TEAM, SIMULATED
 from dig.tasks.run.methods import Arrangement
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.run.teams import Team
 
 from .judge.judged import HealAsJudged, Judged, judged_healers
+from .judge.reviewer import ReviewedSetup
 from .judge.simulated import SimulatedJudge
 from .rivals import HealByProblem, HealByWord, Silence, silence_of
 
@@ -54,8 +54,8 @@ def judge(run: TeamRun, plain: Arrangement) -> Arrangement:
     if JUDGE in plain.team:
         raise SettingsError(f"an agent is called {JUDGE!r} already; the judge needs that name")
     healers = dict.fromkeys(judged_healers(), HealAsJudged)
-    setup = replace(
-        _rival(plain.setup, Judged, healers), reviewer=Reviewer(JUDGE, run.judging.every)
+    setup = ReviewedSetup(
+        **vars(_rival(plain.setup, Judged, healers)), reviewer=JUDGE, every=run.judging.every
     )
     return Arrangement(setup, {**plain.team, JUDGE: _judge(run, plain.team)})
 

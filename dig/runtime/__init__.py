@@ -4,7 +4,6 @@
 - `host`: what bus and simulator do alike. `bus`: anyio, real time; `observers`: what it keeps for
   agents and questions, and what is entered while an agent acts; `group_commit`: effects that wait
   for the disk. `simulator`: virtual time.
-- `reviewer`: a member of the team that reads along while all others wait.
 - `agent_errors`: errors as a trace has them, and the requests that they leave without an answer.
 - `checkpoint`: a run as it stands, from which bus and simulator can go on.
 - `driver`: drives a monitor through a recorded run. `resume`: a monitor that goes on after it.

@@ -25,8 +25,6 @@ from dig.errors import DecisionError, RealTimeError, SettingsError
 from dig.graph.records import Fate, FateName
 from dig.monitor.messages import DeliveryPolicy, Output, Pending
 
-from .reviewer import ReviewMaterial
-
 Tool = Callable[..., Any]
 Policy = DeliveryPolicy | None
 
@@ -42,7 +40,6 @@ class View:
         time_s: Seconds since the run began.
         events: Its whole buffer in order of delivery, with the system's notes.
         tools: The tools that the agent may call, by name; a call is no part of the graph.
-        reading: For a reviewer: what has happened.
         usage: The cost of the activation so far (tokens and the like), plain JSON, for the agent
             to write down as it goes: that is kept in the trace even if the activation fails or is
             cut off.
@@ -56,7 +53,6 @@ class View:
     time_s: float
     events: tuple[Pending, ...]
     tools: Mapping[str, Tool] = field(default_factory=lambda: MappingProxyType({}))
-    reading: ReviewMaterial | None = None
     usage: dict[str, Any] = field(default_factory=dict, compare=False)
     activation: str = field(default="", compare=False)
 

@@ -9,7 +9,7 @@ get between a decision and its delivery. `Resumed` is a bus that goes on with a 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -193,7 +193,6 @@ class Bus:
         self._commits = GroupCommit.of(self._durable, self._carry_out, self._fail)
         self._due: float | None = None  # the deadline that the timer sleeps until
         self._due_moved = anyio.Event()
-        self._has_read = anyio.Event()  # the reviewer; replaced each time
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
@@ -288,10 +287,10 @@ class Bus:
         names = tuple(self._team)
         sink = FanOut.of(self._sinks)
         self.monitor = self._setup.monitor(names, self._clock, sink, stopwatch=REAL_TIME)
-        return Host(self._setup, self.monitor)
+        return self._setup.host(self.monitor)
 
     def _begin(self) -> None:
-        """Start the agents that are present; a reviewer joins later."""
+        """Start the agents that are present."""
         for name in self._host.monitor.graph.agents:
             self._start_agent(name, self._team[name])
 
@@ -309,13 +308,9 @@ class Bus:
                     await self._activate(task)
 
     async def _activate(self, task: AgentTask) -> None:
-        reviewer, monitor = self._setup.reviewer, self._host.monitor
-        if reviewer is not None and task.name != reviewer.name:
-            while reviewer.is_reading(monitor.graph):
-                await self._has_read.wait()
-        if task.name not in monitor.graph.present:  # healing took it out in this very moment
+        if task.name not in self._host.monitor.graph.present:  # healing took it out just now
             return
-        effects = self._request(lambda: monitor.start(task.name))
+        effects = self._request(lambda: self._host.start(task.name))
         started = next((effect for effect in effects if isinstance(effect, Started)), None)
         if started is not None:
             await self._act(task, started, self._host.view(started))
@@ -352,28 +347,27 @@ class Bus:
 
         if started.activation in self._host.monitor.graph.running:  # else it has left
             self._request(request)
-            self._review()
-        if again_s is not None:
+            self._begin_host_starts()
+        if again_s is not None and task.name in self._host.monitor.graph.present:
             with anyio.move_on_after(again_s / self._setup.speed):
                 await task.mail.wait()
             task.mail.set()
 
-    def _review(self) -> None:
-        """After the end of an activation: have the reviewer join, start or leave, if due."""
-        reviewer, monitor = self._setup.reviewer, self._host.monitor
-        if reviewer is None or monitor.is_over:
+    def _begin_host_starts(self) -> None:
+        """Make the host's own requests after an activation, and start agents at its word."""
+        try:
+            requests = self._host.after_activation()
+        except Exception as error:  # the journal failed
+            self._clear_up(error, is_ours=True)
             return
-        # A journal that fails has ended the run already, and the bus tells of it.
-        with suppress(Exception):
-            step = reviewer.next_step(monitor.graph)
-            if step == "come":
-                self.join(reviewer.name, self._team[reviewer.name])
-            if step in ("come", "start"):
-                self._agents[reviewer.name].mail.set()
-            elif step == "go":
-                self.leave(reviewer.name)
-                self._has_read.set()
-                self._has_read = anyio.Event()
+        if requests is None:
+            return
+        effects, starts = requests
+        self._take(effects)
+        for name in starts:
+            if name not in self._agents:
+                self._start_agent(name, self._team[name])
+            self._agents[name].mail.set()
 
     async def _end_in_time(self) -> None:
         # Trio refuses a negative time, and a busy machine may begin here after the limit.
@@ -562,7 +556,7 @@ class Resumed(Bus):
                 self._tasks.start_soon(self._take_up, task, item)
         self._tasks.start_soon(self._repeat_outside)
         self._carry_out_durably(self._checkpoint.effects)
-        self._review()
+        self._begin_host_starts()
 
     def _match_agents(self) -> None:
         """Start the agents present, and end the tasks of absent agents."""

@@ -29,7 +29,7 @@ from dig.detectors.thresholds import Thresholds
 from dig.detectors.watch import Timing
 from dig.errors import DecisionError, PayloadError, RequestError, StopRunError
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import FAILURES, SYSTEM, End, Fate, Finish, Limits, Outcome, Usual
+from dig.graph.records import FAILURES, SYSTEM, End, Fate, Finish, Limits, Outcome, Record, Usual
 from dig.monitor.messages import (
     Answered,
     ComponentFailed,
@@ -51,7 +51,6 @@ from dig.monitor.sinks import Sink
 from .agent_errors import TeamRequests, describe, stack_incident, stack_of
 from .agents import Tool, View, as_decision, with_note
 from .result import GAVE_UP, STALLED, ComponentFailure, RunResult, remaining_work
-from .reviewer import Reviewer, ReviewLog
 
 logger = masking_logger("dig")
 
@@ -89,11 +88,10 @@ class Setup:
         policy: The policy about findings.
         approve: Asks a person where the policy says so; ``None``: the policy's deadline decides.
         can_hold: Whether an event can be kept while a person decides.
-        reviewer: A member of the team that reads along while all others wait, if there is one.
         fail_closed: End the run when a detector, healer, gate or policy fails.
         redacts: Mask what looks like a secret in all that agents say (see `dig._util.redaction`).
-        keep: The number of records of closed history that a session without a reviewer keeps for
-            inspection (`dig.graph.retention`); ``None``: all. Other runs keep all.
+        keep: The number of records of closed history that a session keeps for inspection
+            (`dig.graph.retention`); ``None``: all. Other runs keep all.
         tools: The tools that agents may call, by name.
         limit_s: Seconds after which the run is ended; the default is that of the paper's
             case study.
@@ -123,7 +121,6 @@ class Setup:
     policy: Policy = field(default_factory=Policy)
     approve: Approve | None = None
     can_hold: bool = True
-    reviewer: Reviewer | None = None
     fail_closed: bool = False
     redacts: bool = True
     keep: int | None = KEEP
@@ -168,7 +165,7 @@ class Setup:
         stopwatch: Timing | Callable[[], float] | None = None,
         fit: Fit | None = None,
     ) -> Monitor:
-        """Make a monitor for one run of this setup; the reviewer joins later.
+        """Make a monitor for one run of this setup.
 
         Args:
             agents: The names of the team.
@@ -180,11 +177,10 @@ class Setup:
         Raises:
             SettingsError: The policy has a rule about a pattern that no detector can raise.
         """
-        reader = self.reviewer.name if self.reviewer else None
         detectors = self.detectors()
         self.policy.check((*NAMES, *(str(detector.pattern) for detector in detectors)))
         return Monitor(
-            [agent for agent in agents if agent != reader],
+            agents,
             clock=clock,
             run=self.run,
             task=self.task,
@@ -216,7 +212,15 @@ class Setup:
     @property
     def kept_records(self) -> int | None:
         """The number of kept records of closed history; ``None``: all."""
-        return self.keep if self.session and self.reviewer is None else None
+        return self.keep if self.session else None
+
+    def host(self, monitor: Monitor) -> Host:
+        """Make the host of a run that begins now."""
+        return Host(self, monitor)
+
+    def is_host_made(self, record: Record) -> bool:
+        """Whether it is the host's own request that led to a record."""
+        return False
 
     def tally(self, monitor: Monitor) -> Tally:
         """Make the counter of effects for a run that begins now."""
@@ -353,15 +357,19 @@ class Host:
         self._views: dict[str, dict[str, Pending]] = {}  # each agent's latest, by event
         self._looking: set[str] = set()  # agents that wait, and look again
         self._tally = setup.tally(monitor)
-        self._log: ReviewLog | None = None
-        if setup.reviewer is not None:
-            self._log = ReviewLog(setup.reviewer.name)
-            monitor.follow(self._log)
 
     def count_effects(self, effects: list[Effect]) -> list[Effect]:
         """Count effects of the monitor for the result, and return them."""
         self._tally.count(effects)
         return effects
+
+    def start(self, agent: str) -> list[Effect]:
+        """Start an activation of an agent, if it has new events."""
+        return self.monitor.start(agent)
+
+    def after_activation(self) -> tuple[list[Effect], Sequence[str]] | None:
+        """Make the host's own requests: effects, and agents to start at once; most have none."""
+        return None
 
     def next_turn(self, agent: str) -> int:
         """The number of an agent's next activation, counted from 1."""
@@ -371,9 +379,6 @@ class Host:
         """The view of an activation, for its agent."""
         self._turns[started.agent] += 1
         self._looking.discard(started.agent)
-        reading = None
-        if self._log is not None and self._log.reader == started.agent:
-            reading = self._log.read(self.monitor.graph.now)
         usage = self._usage[started.activation] = {}
         view = View(
             agent=started.agent,
@@ -382,7 +387,6 @@ class Host:
             time_s=self.monitor.now,
             events=self._shown_to(started),
             tools=self._tools,
-            reading=reading,
             usage=usage,
             activation=started.activation,
         )
@@ -555,9 +559,6 @@ class Host:
             return False
         if not monitor.graph.history.event_ids or (self._setup.session and not self.requests.lost):
             return False  # something may come
-        reviewer = self._setup.reviewer
-        if reviewer is not None and reviewer.next_step(monitor.graph):  # it may speak
-            return False
         return monitor.is_quiet and monitor.next_deadline() is None
 
     def stand_still(self) -> tuple[Outcome, str]:

@@ -109,9 +109,8 @@ class Simulation:
         self._taken_out: set[str | None] = set()  # activations of agents that healing took out
         self._repeats: tuple[int, ...] = ()  # whose random numbers are drawn
         self._phases: Sequence[Phase] = ()  # of the run before, if it goes on from a checkpoint
-        self._waiting: list[str] = []  # agents to start when the reviewer has read
         self._outcome: tuple[Outcome, str] | None = None
-        self.host = host or Host(setup, setup.monitor(tuple(team), self._clock, sink))
+        self.host = host or setup.host(setup.monitor(tuple(team), self._clock, sink))
 
     @classmethod
     def resume(
@@ -150,7 +149,7 @@ class Simulation:
         for item in sorted(checkpoint.agenda, key=simulation._overdue):
             simulation._take_up(item)
         simulation._carry_out(checkpoint.effects)
-        simulation._review()
+        simulation._begin_host_starts()
         return simulation
 
     def plan(self, at_s: float, happening: Callable[[Monitor], list[Effect]]) -> None:
@@ -210,7 +209,7 @@ class Simulation:
         return item.since_us + micros(self._latency(item.agent, repeats))
 
     def _overdue(self, item: PendingStart | RunningActivation) -> int:
-        """A sort key: agents that waited for the reviewer come first, in order."""
+        """A sort key: agents whose start was due already come first, in order."""
         return min(self._now, self._due_us(item)) if isinstance(item, PendingStart) else self._now
 
     def _take_up(self, item: PendingStart | RunningActivation) -> None:
@@ -261,11 +260,7 @@ class Simulation:
         self._at(us, lambda: self._start(agent), is_due)
 
     def _start(self, agent: str) -> None:
-        reviewer, graph = self._setup.reviewer, self.host.monitor.graph
-        if reviewer and agent != reviewer.name and reviewer.is_reading(graph):
-            self._waiting.append(agent)
-        else:
-            self._take(self.host.monitor.start(agent))
+        self._take(self.host.start(agent))
 
     def _think(self, started: Started, view: View, since_us: int) -> None:
         """Have an agent decide; the activation ends after the think time."""
@@ -305,27 +300,19 @@ class Simulation:
             if again_s is not None:
                 self._start_at(started.agent, self._now + micros(again_s))
             self._take(effects)
-            self._review()
+            self._begin_host_starts()
 
         def is_due() -> bool:  # else it has left by itself
             return started.activation in activations or started.activation in late
 
         self._at(us, happen, is_due)
 
-    def _review(self) -> None:
-        """Have the reviewer join, start or leave, if due."""
-        reviewer, monitor = self._setup.reviewer, self.host.monitor
-        if reviewer is None or monitor.is_over:
-            return
-        step = reviewer.next_step(monitor.graph)
-        if step == "come":
-            self._take(monitor.join(reviewer.name))
-        if step in ("come", "start"):
-            self._start(reviewer.name)
-        elif step == "go":
-            self._take(monitor.leave(reviewer.name))
-            waiting, self._waiting = self._waiting, []
-            for agent in waiting:
+    def _begin_host_starts(self) -> None:
+        """Make the host's own requests after an activation, and start agents at its word."""
+        if requests := self.host.after_activation():
+            effects, starts = requests
+            self._take(effects)
+            for agent in starts:
                 self._start_at(agent, self._now)
 
     def _ask(self, question: Asked) -> None:

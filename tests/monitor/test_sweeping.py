@@ -180,7 +180,7 @@ def test_who_fails_to_forget_is_contained() -> None:
 
 
 def test_a_setup_keeps_a_while_if_it_is_a_session() -> None:
-    """By default; other runs, and those with a reviewer, keep all."""
+    """By default; other runs keep all."""
     assert Setup().kept_records is None
     assert Setup(session=True).kept_records == KEEP
     assert Setup(session=True, keep=None).kept_records is None

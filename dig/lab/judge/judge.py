@@ -1,6 +1,6 @@
 """The judge: reads the log of a run and the taxonomy of failures, and may intervene.
 
-It reads every so many activations, while all agents wait (`dig.runtime.reviewer`). It returns a
+It reads every so many activations, while all agents wait (`reviewer`). It returns a
 `Verdict`, of which `dig.lab.judge.judged` makes findings and interventions. There are two judges,
 which see the same log: a language model (`model_judge`), and a simulated one (`simulated`) whose
 recall, precision and latency are stated instead of measured.
@@ -17,7 +17,8 @@ from dig.errors import SettingsError
 from dig.graph.codec import encode
 from dig.graph.records import NOTICE
 from dig.runtime.agents import Decision, NewEvent, View
-from dig.runtime.reviewer import ReviewMaterial
+
+from .reviewer import ReviewMaterial, ReviewView
 
 MOST_LOG = 120_000
 """Of a log that is longer, in characters, a model is shown the beginning and the end."""
@@ -70,7 +71,7 @@ def reading_of(view: View) -> ReviewMaterial:
     Raises:
         SettingsError: The view has none, since the agent is not a reviewer.
     """
-    if view.reading is None:
+    if not isinstance(view, ReviewView):
         raise SettingsError("a judge that is no reviewer is shown nothing to judge")
     return view.reading
 

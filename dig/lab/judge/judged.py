@@ -1,6 +1,6 @@
 """Findings of a judge, `judge:ET` and so on, and the healing that a judge asks for.
 
-A judge is a member of the run that reads along (`dig.runtime.reviewer`). It says what it thinks
+A judge is a member of the run that reads along (`reviewer`). It says what it thinks
 in an event of type `notice`, so its words are in the trace, and what follows from them follows
 again when the run is replayed. The payload is `{"reports": [..]}`, and a report
 

@@ -16,12 +16,12 @@ from dig.detectors.patterns import NAMES
 from dig.graph.records import micros
 from dig.runtime.agents import Plan, View
 from dig.runtime.keyed_random import KeyedRandom, repeat_key
-from dig.runtime.reviewer import ReviewMaterial
 from dig.tasks.run.judging import Judging
 
 from .judge import JudgeReport, Remedy, Verdict, reading_of
 from .judged import MOST_CHARACTERS, MOST_REPORTS
 from .log_reader import LogReader, Suspicion
+from .reviewer import ReviewMaterial
 
 _DONE_WRONG = ("inject", "reroute", "create")
 

@@ -28,7 +28,7 @@ from dig.monitor.monitor import TOLD, Monitor
 from dig.monitor.sanitize import Sanitizer, are_names
 from dig.monitor.sinks import Eviction, FanOut, Sink
 from dig.runtime.checkpoint import Clock
-from dig.runtime.host import Host, Setup
+from dig.runtime.host import Setup
 
 from . import recorded_requests as requests
 from .deliveries import released_event
@@ -124,7 +124,7 @@ class ReplayDriver:
         except errors.RuleError as error:
             why = f"the monitor refuses it: {error}"
             raise errors.DivergenceError(0, encode(tape.run), why) from None
-        self.host = Host(setup, monitor)
+        self.host = setup.host(monitor)
 
     def step(self) -> DrivenRequest | None:
         """Make the request behind the next record; ``None`` at the end of the run.

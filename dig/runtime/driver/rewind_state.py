@@ -18,7 +18,6 @@ from dig.runtime.agents import View, with_note
 from dig.runtime.checkpoint import ExternalInput, PastActivation, PendingStart, RunningActivation
 from dig.runtime.host import Setup
 from dig.runtime.result import GAVE_UP
-from dig.runtime.reviewer import Reviewer
 
 from .drive import DrivenRequest, ReplayDriver, Request, request_from_outside
 from .edits import is_healed
@@ -85,7 +84,7 @@ class RewindState:
             if isinstance(effect, Wake):
                 start = self.agenda.get(("start", effect.agent))
                 until_us = start.until_us if isinstance(start, PendingStart) else None
-                # A start that is due already only waits for the reviewer, and keeps its place.
+                # A start that is due already only waits for its host, and keeps its place.
                 if until_us is None or until_us > driver.us:
                     self._plan(PendingStart(effect.agent, driver.us, t=first))
             elif isinstance(effect, Started):
@@ -146,7 +145,7 @@ class RewindState:
         now = self.phases[-1]
         driver.host.notes = now.notes
         ends, emits, stacks, outside = _later_inputs(
-            tape, self.running - again.keys(), self._places.keys() - again.keys(), setup.reviewer
+            tape, self.running - again.keys(), self._places.keys() - again.keys(), setup
         )
         agenda: list[PendingStart | RunningActivation] = []
         for item in self.agenda.values():
@@ -172,12 +171,9 @@ class RewindState:
 
 
 def _later_inputs(
-    tape: RecordedRequests, running: set[str], begun: Collection[str], reviewer: Reviewer | None
+    tape: RecordedRequests, running: set[str], begun: Collection[str], setup: Setup
 ) -> tuple[dict[str, End], dict[str, Emit], dict[str, str], list[ExternalInput]]:
-    """The later records to repeat: ends of running activations, inputs from outside.
-
-    A reviewer comes and goes by itself.
-    """
+    """The later records to repeat: ends of running activations, inputs from outside."""
     ends: dict[str, End] = {}
     emits: dict[str, Emit] = {}
     stacks: dict[str, str] = {}
@@ -193,11 +189,7 @@ def _later_inputs(
         elif failed in running:
             stacks[str(failed)] = str(stack.get("text"))
         elif not (
-            (
-                isinstance(record, records.Join | records.Leave)
-                and reviewer
-                and record.agent == reviewer.name
-            )
+            setup.is_host_made(record)
             or is_healed(record, before)
             or record.t in tape.omitted
             or (isinstance(record, IncidentRow) and _is_host_made(record, running))

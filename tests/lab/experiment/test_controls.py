@@ -18,7 +18,7 @@ from dig.graph.codec import to_row
 from dig.graph.records import FindingRow, HealRow, Record
 from dig.lab.experiment.grid import NEWSGROUPS, PAPER_SIZES
 from dig.lab.experiment.statistics import mean
-from dig.runtime.reviewer import ReviewLog
+from dig.lab.judge.reviewer import ReviewLog
 from dig.tasks.newsgroups_posts import sections
 from dig.tasks.run.arrange import make_simulation, make_task
 from dig.tasks.run.judging import Judging

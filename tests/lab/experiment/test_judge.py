@@ -22,9 +22,9 @@ from dig.graph.records import Emit
 from dig.lab.compared_methods import judge
 from dig.lab.judge.judge import Verdict, log_text
 from dig.lab.judge.judged import Judged, judged_healers
+from dig.lab.judge.reviewer import ReviewedSetup, ReviewMaterial, ReviewView
 from dig.lab.judge.simulated import SimulatedJudge, look
 from dig.runtime import Decision, NewEvent, Plan, PlannedAgent, Setup, View, simulate
-from dig.runtime.reviewer import Reviewer, ReviewMaterial
 from dig.tasks.run.arrange import make_simulation, make_task
 from dig.tasks.run.execute import execute
 from dig.tasks.run.judging import Judging
@@ -49,17 +49,18 @@ class Listens:
     """Keeps what a judge is shown and says."""
 
     inner: SimulatedJudge
-    heard: list[tuple[View, Plan]]
+    heard: list[tuple[ReviewView, Plan]]
 
     def plan(self, view: View) -> Plan:
+        assert isinstance(view, ReviewView)
         plan = self.inner.plan(view)
         self.heard.append((view, plan))
         return plan
 
 
-def heard(run: TeamRun, monkeypatch: pytest.MonkeyPatch) -> list[tuple[View, Plan]]:
+def heard(run: TeamRun, monkeypatch: pytest.MonkeyPatch) -> list[tuple[ReviewView, Plan]]:
     """All readings of a run."""
-    listened: list[tuple[View, Plan]] = []
+    listened: list[tuple[ReviewView, Plan]] = []
 
     def make(seed: int, judging: Judging) -> Listens:
         return Listens(SimulatedJudge(seed, judging), listened)
@@ -132,7 +133,6 @@ def test_a_fork_goes_on_at_any_record_even_while_it_reads(tmp_path: Path) -> Non
 def test_the_simulated_judge_sees_what_a_model_would_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the text of the log alone it comes to the same verdict."""
     for view, plan in heard(judged(5), monkeypatch):
-        assert view.reading is not None
         lines = log_text(view.reading).splitlines()
         log = tuple(decode(json.loads(line)) for line in lines)
         again = replace(view, events=(), reading=replace(view.reading, log=log))
@@ -141,7 +141,6 @@ def test_the_simulated_judge_sees_what_a_model_would_read(monkeypatch: pytest.Mo
 
 def test_it_is_not_shown_what_the_detectors_found(monkeypatch: pytest.MonkeyPatch) -> None:
     for view, _ in heard(judged(5), monkeypatch):
-        assert view.reading is not None
         kinds = {record.kind for record in view.reading.log}
         assert not kinds & {"finding", "heal", "incident"}
 
@@ -168,17 +167,15 @@ CLUMSY = Profile(
 )
 
 
-def last_view(judging: Judging, monkeypatch: pytest.MonkeyPatch) -> View:
+def last_view(judging: Judging, monkeypatch: pytest.MonkeyPatch) -> ReviewView:
     """The last reading of a run in which much goes wrong, as if it were the first."""
     view, _ = heard(replace(judged(4, judging), profile=CLUMSY), monkeypatch)[-1]
-    assert view.reading is not None
     return replace(view, reading=replace(view.reading, before=0, since_us=-1))
 
 
 def test_it_is_as_good_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over many seeds its recall and precision are those that were stated, within 4 sigma."""
     view = last_view(SHARP, monkeypatch)
-    assert view.reading is not None
     new, seeds = look(view.reading, round(view.time_s * 1e6))[1], 200
     assert 2 <= len(new) <= 6, "more would be cut off at the most that is heard"
     good = Judging(recall=0.5, precision=0.7)
@@ -195,7 +192,6 @@ def test_each_failure_is_new_once(monkeypatch: pytest.MonkeyPatch) -> None:
     listened = heard(replace(judged(4, perfect), profile=CLUMSY), monkeypatch)
     told = [r["pattern"] for _, plan in listened for r in reports(plan)]
     last, _ = listened[-1]
-    assert last.reading is not None
     whole = look(replace(last.reading, before=0, since_us=-1), round(last.time_s * 1e6))[1]
     assert len(told) >= 3
     assert sorted(told) == sorted(finding.pattern for finding in whole)
@@ -243,11 +239,12 @@ class Says:
 def told(payload: Any) -> Recorder:
     """What is written down when a judge says this about a team in which everybody waits."""
     sink = Recorder()
-    setup = Setup(
+    setup = ReviewedSetup(
         policy=HEAL_ALL,
         detectors=lambda: [*standard(), Judged()],
         healers=judged_healers,
-        reviewer=Reviewer(JUDGE, 1),
+        reviewer=JUDGE,
+        every=1,
     )
     team: dict[str, PlannedAgent] = {name: Scripted(wait, wait) for name in "ab"}
     team[JUDGE] = Says(payload)

@@ -16,11 +16,11 @@ from dig.detectors.patterns import NAMES
 from dig.graph.records import ASIDE, Finish, Record
 from dig.lab.judge import log_reader, simulated
 from dig.lab.judge.log_reader import LogReader
+from dig.lab.judge.reviewer import ReviewLog, ReviewMaterial, ReviewView
 from dig.lab.judge.simulated import SimulatedJudge
 from dig.monitor.messages import Effect
 from dig.monitor.monitor import Monitor
 from dig.runtime import Decision, EventFate, NewEvent, PlannedAgent, Setup, View, simulate
-from dig.runtime.reviewer import ReviewLog, ReviewMaterial
 from dig.tasks.run.arrange import make_simulation, make_task
 from dig.tasks.run.judging import Judging
 from dig.tasks.run.team_run import TeamRun
@@ -134,7 +134,7 @@ def test_a_lost_event_goes_to_its_maker_unless_it_was_the_one_that_discarded_it(
     """Without a maker that is there and wants it, it goes to another agent."""
     reading = ReviewMaterial(tuple(log(**moves)))
     perfect = SimulatedJudge(1, Judging(recall=1.0, precision=1.0))
-    plan = perfect.plan(View("judge", (*moves, "judge"), 1, 0.0, (), reading=reading))
+    plan = perfect.plan(ReviewView("judge", (*moves, "judge"), 1, 0.0, (), reading=reading))
     assert isinstance(plan.decision, Decision)
     (report,) = [r for o in plan.decision.outputs for r in o.payload["reports"]]
     assert (report["pattern"], report["action"]["do"]) == ("OE", "reroute")

@@ -9,9 +9,10 @@ import pytest
 
 from dig import Output, Record
 from dig.graph import records as kinds
+from dig.lab.judge.judge import reading_of
+from dig.lab.judge.reviewer import ReviewedSetup, ReviewMaterial, ReviewView
 from dig.runtime import Agent, Bus, Decision, NewEvent, Plan, PlannedAgent, Setup, View, simulate
 from dig.runtime.agents import Thinking
-from dig.runtime.reviewer import Reviewer, ReviewMaterial
 from tests.helpers import Recorder, rows, story
 
 NAME = "reader"
@@ -26,7 +27,7 @@ class Passes:
 
     def plan(self, view: View) -> Plan:
         self.teams.append(view.team)
-        assert view.reading is None
+        assert not isinstance(view, ReviewView)
         count = max(int(event.payload) for event in view.events)
         if count >= self.passes:
             return Plan(0.3, Decision.submit(view, count))
@@ -42,8 +43,7 @@ class Reads:
     readings: list[ReviewMaterial] = field(default_factory=list)
 
     def plan(self, view: View) -> Plan:
-        assert view.reading is not None
-        self.readings.append(view.reading)
+        self.readings.append(reading_of(view))
         return Plan(2.0, "it cannot read" if self.fails else Decision.wait())
 
 
@@ -61,7 +61,7 @@ def pauses(records: Iterable[Record]) -> int:
 
 
 def setup(every: int = 5, seed: int = 1) -> Setup:
-    return Setup(seed=seed, reviewer=Reviewer(NAME, every))
+    return ReviewedSetup(seed=seed, reviewer=NAME, every=every)
 
 
 @pytest.mark.parametrize("seed", range(10))
