@@ -55,10 +55,12 @@ def assert_same_behaviour(
     """
     __tracebackhide__ = True  # pytest points at the test, not in here
     from dig.show.compare import golden as files
-    from dig.show.compare.difference import BehaviourComparison, behaviour_at
+    from dig.show.compare.difference import BehaviourComparison
 
     path = Path(golden)
-    behaviour = behaviour_at(Path(run)) if isinstance(run, str | os.PathLike) else Behaviour.of(run)
+    behaviour = (
+        files.behaviour_at(Path(run)) if isinstance(run, str | os.PathLike) else Behaviour.of(run)
+    )
     is_update = any(_updating[-1:]) if update is None else update
     if not path.exists():
         if not is_update:
@@ -66,7 +68,7 @@ def assert_same_behaviour(
         files.write(behaviour, path)
         _written.append(path)
         return
-    comparison = BehaviourComparison.of(behaviour_at(path), behaviour, strict=strict)
+    comparison = BehaviourComparison.of(files.behaviour_at(path), behaviour, strict=strict)
     if comparison.is_same:
         return
     if not is_update:

@@ -10,18 +10,18 @@ from .ceilings import packages, shares
 
 # Lines of code. A change that needs more raises its row in the same commit, and says why there.
 LINES = {
-    "dig": 196,
+    "dig": 198,
     "_util": 640,
     "adapters": 9_245,
-    "cli": 2_254,
-    "detectors": 3_932,
+    "cli": 2_253,
+    "detectors": 3_950,
     "diagnosis": 6_756,
     "faults": 1_317,
-    "graph": 2_538,
+    "graph": 2_542,
     "lab": 9_586,
     "monitor": 2_106,
     "runtime": 4_221,
-    "show": 5_374,
+    "show": 5_356,
     "tasks": 2_575,
     "traces": 4_976,
 }

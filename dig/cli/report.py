@@ -6,38 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dig._util.text import one_line, safe_text
-from dig.errors import DigError, SettingsError
+from dig.errors import SettingsError
 
-from .app import app, print_result, warn
+from .app import app, print_result
 from .options import AsJson, DiagnosisFile, Salvage, Trace, recover_torn_end
 
 if TYPE_CHECKING:
     from dig.show.cause import KnownCause
-
-MOST_RECORDS = 20_000
-"""Of a longer run a report is written on demand only: it would take seconds."""
-
-
-def report_row(directory: Path, records: int, twin: Path | None = None) -> tuple[str, str]:
-    """Write the report of an ended run; returns a row with the path or with the command.
-
-    Args:
-        directory: The run directory.
-        records: The number of records in it.
-        twin: The run directory of its twin, which stands beside it.
-    """
-    from dig.show.page.writing import write_report
-
-    command = f"digmon report {safe_text(directory)}"
-    if twin is not None:
-        command += f" --twin {safe_text(twin)}"
-    if records > MOST_RECORDS:
-        return "report", command
-    try:
-        return "report", safe_text(write_report(directory, twin=twin).path)
-    except DigError as error:  # the run is over, and kept: a picture of it is not worth a failure
-        warn(f"no report was written: {error}")
-        return "report", command
 
 
 @app.command()

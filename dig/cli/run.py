@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from dig.errors import SettingsError
+from dig._util.text import safe_text
+from dig.errors import DigError, SettingsError
 
 from .app import INTERRUPTED, app, naming, print_result, warn
 from .options import Alert, AsJson, ClockOptions, PerAgent, StorageOptions, group_options
-from .report import report_row
 from .run_options import ModelOptions, RunOptions
 from .run_resume import check_options
 from .run_resume import resume as resume_run
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from dig.tasks.task import Task
     from dig.traces.otel.follow import Exporting
 
+
+MOST_RECORDS = 20_000
+"""Of a longer run a report is written on demand only: it would take seconds."""
 
 Faults = Annotated[
     list[str] | None,
@@ -174,7 +177,7 @@ def report(
         twin_row = {"twin": twin.to_json()} if twin else {}
         print(json.dumps({**execution.to_json(), **twin_row}))
     elif twin is not None:
-        row = report_row(execution.directory, execution.result.records, twin.directory)
+        row = _report_row(execution.directory, execution.result.records, twin.directory)
         print_summary(Console(), [*twin_rows(execution, twin), row, NEXT])
     else:
         print_summary(Console(), execution.verdict.lines())
@@ -184,7 +187,7 @@ def report(
         rows += cost_rows(execution)
         rows += fault_rows(execution)
         rows += [("alerts", str(counts)) for counts in alerts]
-        rows.append(report_row(execution.directory, execution.result.records))
+        rows.append(_report_row(execution.directory, execution.result.records))
         print_summary(Console(), rows)
     # A signal ends a run in good order, so the summary above is there; only the status tells.
     if execution.result.reason == BY_SIGNAL:
@@ -193,6 +196,28 @@ def report(
 
 
 NEXT = ("your own team", "team = dig.wrap(team) monitors it: docs/wrapping.md")
+
+
+def _report_row(directory: Path, records: int, twin: Path | None = None) -> tuple[str, str]:
+    """Write the report of an ended run; returns a row with the path or with the command.
+
+    Args:
+        directory: The run directory.
+        records: The number of records in it.
+        twin: The run directory of its twin, which stands beside it.
+    """
+    from dig.show.page.writing import write_report
+
+    command = f"digmon report {safe_text(directory)}"
+    if twin is not None:
+        command += f" --twin {safe_text(twin)}"
+    if records > MOST_RECORDS:
+        return "report", command
+    try:
+        return "report", safe_text(write_report(directory, twin=twin).path)
+    except DigError as error:  # the run is over, and kept: a picture of it is not worth a failure
+        warn(f"no report was written: {error}")
+        return "report", command
 
 
 def twin_rows(execution: "Execution", twin: "Execution") -> "list[Row]":
@@ -257,7 +282,6 @@ def fault_rows(execution: "Execution") -> "list[Row]":
 
 def cost_rows(execution: "Execution") -> "list[Row]":
     """The rows of the summary about tokens, money, and models without strict schemas."""
-    from dig._util.text import safe_text
     from dig.traces.usage import cost_text
 
     cost = cost_text(execution.counts.sums)

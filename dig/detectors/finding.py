@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from dig._util.html import MOST_ROWS, Cell, Faint, Hop, Way, table
 from dig._util.text import anything, counted, name, one_line
 from dig.graph.graph import InteractionGraph
+from dig.graph.records import base_name
 
 WATCHDOG: Final = "watchdog"
 
@@ -214,6 +215,41 @@ def concerned_nodes(graph: InteractionGraph, finding: Finding) -> tuple[list[str
         elif node in graph.agents:
             agents.append(node)
     return events, [agent for agent in dict.fromkeys(agents) if agent is not None]
+
+
+class FindingKind(NamedTuple):
+    """The common part of equal findings in different runs.
+
+    Attributes:
+        pattern, stage: As in the finding.
+        agents: The agents that it concerns, sorted.
+        types: The types of the events that it concerns, sorted.
+    """
+
+    pattern: str
+    stage: str | None
+    agents: tuple[str, ...]
+    types: tuple[str, ...]
+
+    @classmethod
+    def of(cls, graph: InteractionGraph, finding: Finding) -> FindingKind:
+        """The kind of a finding; the graph knows all events in the finding.
+
+        An instance (`NAME#2`) counts as its agent, and no id is kept, so findings of different
+        runs can be compared.
+        """
+        h, (events, agents) = graph.history, concerned_nodes(graph, finding)
+        types = {h.type_names[h.type_of[h.event_number(event)]] for event in events}
+        names = {base_name(agent) for agent in agents}
+        return cls(finding.pattern, finding.stage, tuple(sorted(names)), tuple(sorted(types)))
+
+    def has(self, other: FindingKind) -> bool:
+        """Whether all agents and types of another kind of the same pattern are in this kind."""
+        return (
+            (self.pattern, self.stage) == (other.pattern, other.stage)
+            and {*other.agents} <= {*self.agents}
+            and {*other.types} <= {*self.types}
+        )
 
 
 def texts_in(value: Any) -> Iterator[str]:

@@ -13,7 +13,16 @@
 
 from __future__ import annotations
 
-from .behaviour import same_behaviour, signature
+from typing import TYPE_CHECKING
+
+from dig._util.on_demand import names_on_demand
+
 from .graph import InteractionGraph
 
+if TYPE_CHECKING:
+    from .behaviour import same_behaviour, signature
+
 __all__ = ["InteractionGraph", "same_behaviour", "signature"]
+
+# Few programs compare runs.
+_HOME, __getattr__, __dir__ = names_on_demand(__name__, {".behaviour": "same_behaviour signature"})

@@ -1,11 +1,36 @@
-"""The cause of a failed run, taken from a diagnosis, for pages and figures.
+"""The cause of a failed run, taken from a diagnosis, for pages and figures; and evidence.
 
-`dig.diagnosis.telling.cause` makes it of a document of `digmon why`.
+`dig.show.document.cause` makes it of a document of `digmon why`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar
+
+from pydantic import ConfigDict, Field
+
+STRICT = ConfigDict(extra="forbid", strict=True)
+# A document has every key of these, also those that code may leave out.
+CONCEPT = ConfigDict(**STRICT, json_schema_serialization_defaults_required=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The content of a record of a trace, or of a step of a conversation.
+
+    Attributes:
+        step: The number of the step; ``None`` if the record belongs to none.
+        t: The number of the record; ``None`` in a conversation.
+        says: A sentence about it.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = CONCEPT
+
+    # Fields stand in the order of their keys in the document; `step` is given by its name.
+    step: int | None = field(default=None, kw_only=True)
+    t: int | None
+    says: Annotated[str, Field(max_length=400)]
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ from dig.traces.journal.journal import SIDE
 from dig.traces.journal.reader import trace_path
 from dig.traces.replay.kinds import MOST_INTERVENTIONS, in_words
 
-from .cause import KnownCause, SuspectedPlace, TriedChange
+from .cause import CONCEPT, STRICT, KnownCause, SuspectedPlace, TriedChange
+from .cause import Evidence as Evidence
 
 Confidence = Literal["high", "medium", "low"]
 StageStatus = Literal["done", "failed", "skipped"]
@@ -39,29 +40,7 @@ Reason = Literal[
 ]  # fmt: skip
 """Why a verdict is `inconclusive`."""
 
-_STRICT = ConfigDict(extra="forbid", strict=True)
-# A document has every key of these, also those that code may leave out.
-_CONCEPT = ConfigDict(**_STRICT, json_schema_serialization_defaults_required=True)
-
 # --- the concepts, which suspects and experiments make: plain dataclasses, which pydantic reads ---
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """The content of a record of a trace, or of a step of a conversation.
-
-    Attributes:
-        step: The number of the step; ``None`` if the record belongs to none.
-        t: The number of the record; ``None`` in a conversation.
-        says: A sentence about it.
-    """
-
-    __pydantic_config__: ClassVar[ConfigDict] = _CONCEPT
-
-    # Fields stand in the order of their keys in the document; `step` is given by its name.
-    step: int | None = field(default=None, kw_only=True)
-    t: int | None
-    says: Annotated[str, Field(max_length=400)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +53,7 @@ class Failure:
         evidence: The records that show it.
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = _CONCEPT
+    __pydantic_config__: ClassVar[ConfigDict] = CONCEPT
 
     kind: FailureKind
     about: str
@@ -102,7 +81,7 @@ class Attempt:
             trace.
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = _CONCEPT
+    __pydantic_config__: ClassVar[ConfigDict] = CONCEPT
 
     id: str
     plan: str | None
@@ -133,7 +112,7 @@ class Candidate:
             document tells it by the confidence of its answer alone.
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = _CONCEPT
+    __pydantic_config__: ClassVar[ConfigDict] = CONCEPT
 
     rank: int = 0
     id: str
@@ -206,7 +185,7 @@ def _check_evidence(claim: str, evidence: tuple[Evidence, ...]) -> None:
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, **_STRICT)
+    model_config = ConfigDict(frozen=True, **STRICT)
 
 
 class SourceRow(_Part):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dig._util.text import name, one_line
-from dig.show.document import Evidence
+from dig.show.cause import Evidence
 from dig.traces.run import RecordedEvent, RecordedRun
 
 from .accounting import SOLUTION, TaskParts

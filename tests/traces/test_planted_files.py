@@ -21,7 +21,7 @@ from dig.traces.journal.durable_files import write_file, write_output
 from dig.traces.journal.journal import RESULT, SIDE, Journal, read_side
 from dig.traces.journal.reader import TRACE, read_records
 from dig.traces.journal.recovery import is_cut_off, recover
-from dig.traces.otel.stored import origin_of
+from dig.traces.otel.ids import origin_of
 from dig.traces.verify import verify
 
 from .journals import story

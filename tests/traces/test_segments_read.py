@@ -17,7 +17,7 @@ from dig.show.server.page_routes import stream
 from dig.traces.journal.journal import SIDE, Journal
 from dig.traces.journal.reader import TRACE, Tail, read_lines, read_records
 from dig.traces.journal.segments import fault, segment_path, segments
-from dig.traces.otel.stored import origin_of
+from dig.traces.otel.ids import origin_of
 from dig.traces.replay.rerun import rerun
 from dig.traces.verify import verify
 from tests.cli.test_cli import digmon

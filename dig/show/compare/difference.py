@@ -21,21 +21,10 @@ from dig.graph.isomorphism import Diagram
 from dig.graph.words import PAST
 from dig.traces.journal.reader import read_graph
 
-from . import golden
-
 Counts = dict[str, int]
 
 Row = tuple[str, str, str]
 """A label, and a value on each side."""
-
-
-def behaviour_at(path: Path) -> Behaviour:
-    """The behaviour of a trace, of a run directory, or in a golden file.
-
-    Raises:
-        TraceError: The file cannot be read, or breaks a rule; the line is named.
-    """
-    return golden.read(path) if golden.is_golden(path) else Behaviour.of(read_graph(path))
 
 
 @dataclass(frozen=True)
@@ -152,7 +141,7 @@ def first_difference(a: Path, b: Path) -> dict[str, Any]:
         TraceError: One of the two cannot be read; the line is named.
     """
     try:
-        places = BehaviourComparison.of(behaviour_at(a), behaviour_at(b)).places
+        places = BehaviourComparison.of(*(Behaviour.of(read_graph(run)) for run in (a, b))).places
     except UndecidedError:
         return {"records": None, "says": None}
     first = next(filter(None, places), None)

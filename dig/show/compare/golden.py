@@ -31,6 +31,7 @@ from dig.graph.behaviour import (
 )
 from dig.graph.records import FATES
 from dig.traces.journal.durable_files import write_output
+from dig.traces.journal.reader import read_graph
 
 VERSION = 1
 _KINDS = {"e": "event", "v": "activation", "a": "agent"}
@@ -179,3 +180,12 @@ class _Reader:
             if name == f"{letter}{number}" and number < count:
                 return number
         raise RecordError(f"{name!r} is no {_KINDS[letter]} that is there by then")
+
+
+def behaviour_at(path: Path) -> Behaviour:
+    """The behaviour of a trace, of a run directory, or in a golden file.
+
+    Raises:
+        TraceError: The file cannot be read, or breaks a rule; the line is named.
+    """
+    return read(path) if is_golden(path) else Behaviour.of(read_graph(path))

@@ -19,8 +19,8 @@ from dig.graph.words import decision_text
 from dig.show.runs.summary import RunSummary, grade, summarise
 from dig.traces.run import RecordedRun
 
-from .difference import BehaviourComparison, behaviour_at, section, unequal
-from .golden import is_golden
+from .difference import BehaviourComparison, section, unequal
+from .golden import behaviour_at, is_golden
 
 LEAST_COMMON = 3
 """The equal records that a run and its fork begin with, at least; other runs have fewer."""

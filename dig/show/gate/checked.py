@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dig.detectors.describe import finding_line
-from dig.detectors.finding import Finding
+from dig.detectors.finding import Finding, FindingKind
 from dig.detectors.headline import Headline, Headlines, standing_headline
 from dig.detectors.mended import Mending
 from dig.detectors.policy import Policy, apply_policy
@@ -27,8 +27,6 @@ from dig.traces.journal.reader import follow_trace, trace_path
 from dig.traces.journal.recovery import torn_bytes
 from dig.traces.journal.segments import LineIndex, is_run
 from dig.traces.run import recorded_rows
-
-from .known_findings import FindingKind
 
 
 @dataclass(frozen=True)

@@ -13,52 +13,15 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dig._util.files import read_file
 from dig._util.text import first_wrong
-from dig.detectors.finding import Finding, concerned_nodes
+from dig.detectors.finding import FindingKind
 from dig.errors import SettingsError
-from dig.graph.graph import InteractionGraph
-from dig.graph.records import base_name
 from dig.traces.journal.durable_files import cannot, write_output
-
-
-class FindingKind(NamedTuple):
-    """The common part of equal findings in different runs.
-
-    Attributes:
-        pattern, stage: As in the finding.
-        agents: The agents that it concerns, sorted.
-        types: The types of the events that it concerns, sorted.
-    """
-
-    pattern: str
-    stage: str | None
-    agents: tuple[str, ...]
-    types: tuple[str, ...]
-
-    @classmethod
-    def of(cls, graph: InteractionGraph, finding: Finding) -> FindingKind:
-        """The kind of a finding; the graph knows all events in the finding.
-
-        An instance (`NAME#2`) counts as its agent, and no id is kept, so findings of different
-        runs can be compared.
-        """
-        h, (events, agents) = graph.history, concerned_nodes(graph, finding)
-        types = {h.type_names[h.type_of[h.event_number(event)]] for event in events}
-        names = {base_name(agent) for agent in agents}
-        return cls(finding.pattern, finding.stage, tuple(sorted(names)), tuple(sorted(types)))
-
-    def has(self, other: FindingKind) -> bool:
-        """Whether all agents and types of another kind of the same pattern are in this kind."""
-        return (
-            (self.pattern, self.stage) == (other.pattern, other.stage)
-            and {*other.agents} <= {*self.agents}
-            and {*other.types} <= {*self.types}
-        )
 
 
 class _Entry(BaseModel):

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dig._util.text import counted, cut, did_you_mean, name, one_line
-from dig.detectors.finding import SEVERITIES, Finding, Severity
+from dig.detectors.finding import SEVERITIES, Finding, FindingKind, Severity
 from dig.detectors.patterns import BY_NAME
 from dig.errors import SettingsError
 from dig.graph.records import HealRow, base_name
 
 from .checked import CheckedFinding, CheckedRun
-from .known_findings import FindingKind, KnownFindings
+from .known_findings import KnownFindings
 
 Level = Literal["error", "warning", "notice", "unhealed"]
 """The findings that fail a check: unhealed errors, all errors, all alarms, or all findings."""

@@ -22,13 +22,12 @@ from typing import Any
 from dig._util.json_values import encoder
 from dig._util.text import one_line
 from dig.detectors import describe, standard
-from dig.detectors.finding import Finding
+from dig.detectors.finding import Finding, FindingKind
 from dig.graph.codec import to_row
 from dig.graph.records import Emit, End, FindingRow, Finish, HealRow, IncidentRow, Record
 from dig.graph.words import action_text, failed_component, healing_text, incident_text
 from dig.show.explain.explainer import as_finding, ids_in
 from dig.show.follower import RunFollower
-from dig.show.gate.known_findings import FindingKind
 
 MOST_TEXT = 4_000
 MOST_IDS = 400

@@ -27,7 +27,7 @@ from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Eviction
 
 from .content import Content
-from .ids import Origin, segment
+from .ids import Origin, origin_of, segment
 from .mapping import Mapping
 from .writer import Observe, Tracers, Writer, span_of
 
@@ -326,7 +326,6 @@ def sending(
         SettingsError: The endpoint makes no sense.
     """
     from .otlp import Otlp
-    from .stored import origin_of
 
     otlp = Otlp(endpoint, service_per_agent=service_per_agent)
     followers: list[Follower] = []

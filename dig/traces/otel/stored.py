@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from hashlib import blake2b, file_digest
-from os import environ
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import quote
 
-from dig._util.files import open_file, read_file
-from dig.errors import TraceError
-from dig.traces.journal.journal import SIDE
-from dig.traces.journal.reader import TRACE, feed_records, trace_path
-from dig.traces.journal.segments import missing, segments
+from dig.traces.journal.reader import feed_records
 
 from .content import Content
-from .ids import Origin
+from .ids import origin_of
 from .items import Item, Span
 from .mapping import Mapping
 from .otlp_json import otlp_json
@@ -30,48 +21,9 @@ if TYPE_CHECKING:
 PATIENCE_S = 10.0
 """Seconds without a delivery after which a receiver is taken for dead."""
 
-REPORT_URL = "DIG_REPORT_URL"
-"""The variable with the address at which reports are served; `{run}` in it is the run's id."""
-
 AT_ONCE = 1_000
-_1970 = datetime(1970, 1, 1, tzinfo=UTC)
-
 
 SpanFormat = Literal["otlp-json", "perfetto"]
-
-
-def origin_of(path: Path) -> Origin:
-    """The execution of a trace, and the beginning.
-
-    In a run directory the side file names both. A single trace file is identified by its content,
-    and is taken to have begun when its file was last changed.
-
-    Raises:
-        TraceError: There is no such file, or the side file is none.
-    """
-    trace = trace_path(path)
-    side = trace.parent / SIDE
-    try:
-        if trace.name != TRACE or not side.exists():
-            files = [*segments(trace)]
-            # The content names the run: a copied file has the same spans.
-            digest = blake2b(digest_size=8)
-            for part in files:
-                with open_file(part) as file:
-                    file_digest(file, lambda: digest)
-            return Origin(f"trace-{digest.hexdigest()}", files[-1].stat().st_mtime_ns)
-        about = json.loads(read_file(side))
-        began = datetime.fromisoformat(about["began"]) - _1970
-        execution = str(about["execution"])
-        url = environ.get(REPORT_URL, "").replace("{run}", quote(execution, safe=""))
-        return Origin(execution, began // timedelta(microseconds=1) * 1000, url)
-    except FileNotFoundError:
-        raise missing(trace) from None
-    except OSError as error:
-        path = Path(error.filename or trace)
-        raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise TraceError(side, None, "does not say which run it is of, and when it began") from None
 
 
 def items_of(path: Path, mapping: Mapping) -> Iterator[list[Item]]:

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from dig.detectors import standard
+from dig.detectors.finding import FindingKind
 from dig.errors import SettingsError
 from dig.show.gate.checked import check_run
-from dig.show.gate.known_findings import FindingKind, KnownFindings, write_baseline
+from dig.show.gate.known_findings import KnownFindings, write_baseline
 from dig.show.gate.quality_gate import Ignored, Level, QualityGate, RunVerdict
 from tests.histories import arrive, deliver, final, row, trace, turn
 from tests.oracle import Row

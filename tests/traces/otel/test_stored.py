@@ -17,7 +17,8 @@ from dig.graph import records as kinds
 from dig.graph.codec import encode
 from dig.tasks.run.execute import execute
 from dig.tasks.run.team_run import TeamRun
-from dig.traces.otel.stored import SpanFormat, export_text, origin_of
+from dig.traces.otel.ids import origin_of
+from dig.traces.otel.stored import SpanFormat, export_text
 from tests.cli.test_cli import digmon
 from tests.helpers import Stage, answer, out
 
