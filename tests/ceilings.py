@@ -8,6 +8,7 @@ import re
 import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 DIG = Path(__file__).parents[1] / "dig"
@@ -91,12 +92,18 @@ def count(path: Path) -> Counter[str]:
     return counts
 
 
+@cache
+def files() -> dict[Path, Counter[str]]:
+    """The counts of each file of dig."""
+    return {path: count(path) for path in sorted(DIG.rglob("*.py"))}
+
+
 def packages() -> dict[str, Counter[str]]:
     """The counts of each package of dig; `dig` is what lies directly in it."""
     by_package: dict[str, Counter[str]] = defaultdict(Counter)
-    for path in sorted(DIG.rglob("*.py")):
+    for path, counts in files().items():
         package = path.relative_to(DIG).parts[0] if path.parent != DIG else "dig"
-        by_package[package] += count(path)
+        by_package[package] += counts
     return by_package
 
 

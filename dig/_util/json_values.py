@@ -148,3 +148,7 @@ def encoder(*, sort_keys: bool = False, readable: bool = False) -> Callable[[Any
         return text(value) if type(value) is str else "".join(part(value, 0))
 
     return encode
+
+
+dumps = encoder()
+"""JSON as it stands in a trace."""

@@ -17,22 +17,24 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
 from dig.detectors.policy import Policy
-from dig.detectors.team_usual import TeamUsual
 from dig.detectors.thresholds import Thresholds
 from dig.errors import JournalError, RuleError, SettingsError
 from dig.graph.records import Limits, Record, Usual
 from dig.monitor.monitor import KEEP
 from dig.monitor.sinks import FanOut, Sink
-from dig.runtime.alerts import Alerts, OnAlarm
-from dig.runtime.host import Approve, Setup
-from dig.traces.journal.journal import SEGMENT_BYTES, Keeping, RunDirectory
+from dig.runtime.setup import Approve, Setup
+from dig.traces.journal.segments import SEGMENT_BYTES
 
 from .base import Attached, Mode, Session, WrapPlan
 from .base.guard import logger
 from .base.session import fit_setup
 from .frameworks import Adapter, adapter_of
 
+# What only some teams want is imported with it, since each import delays the first call.
 if TYPE_CHECKING:
+    from dig.detectors.team_usual import TeamUsual
+    from dig.runtime.alerts import OnAlarm
+    from dig.traces.journal.journal import RunDirectory
     from dig.traces.otel.follow import Exporting
     from dig.traces.otel.otlp import ExportReport
 
@@ -108,11 +110,20 @@ def wrap(
     plan = _plan(adapter or adapter_of(team), team, options)
     setup = fit_setup(_setup(setup, plan, keep, usual, parts), mode, plan.capabilities)
     files = _Files(_directory(journal, plan, mode, setup, segment_bytes))
-    alerts = Alerts.of(on_alarm) if plan.served is None else None
-    sinks = (files, sink, None if alerts is None else alerts.sink())
+    sinks = (files, sink, None if plan.served else _alarm_sink(on_alarm))
     make = partial(_session, plan, setup, sinks, mode=mode, require=require, **more)
     export = _Export(plan, otlp, contents=contents)
     return cast(_T, _attach(team, plan, make, files, export))
+
+
+def _alarm_sink(on_alarm: OnAlarm | None) -> Sink | None:
+    """The sink that sends alarms to their destination."""
+    if on_alarm is None:
+        return None
+    from dig.runtime.alerts import Alerts
+
+    alerts = Alerts.of(on_alarm)
+    return None if alerts is None else alerts.sink()
 
 
 class _Export:
@@ -175,6 +186,8 @@ def _directory(
         return None
     if not isinstance(journal, str | Path):
         raise SettingsError(f"journal={journal!r:.60} is no path of a directory")
+    from dig.traces.journal.journal import Keeping, RunDirectory
+
     about = {
         "run": setup.run, "mode": mode, "team": plan.description,
         "capabilities": sorted(plan.capabilities), **plan.about,
@@ -221,15 +234,19 @@ def _setup(
         detectors=standard, healers=standard_healers, ladder=True,
     )  # fmt: skip
     setup = replace(setup, **{name: part for name, part in parts.items() if part is not None})
+    if usual is None:
+        return setup
+    from dig.detectors.team_usual import TeamUsual
+
     if isinstance(usual, str | Path):
         usual = TeamUsual.read(Path(usual))
     if isinstance(usual, TeamUsual):
         usual = usual.of_team(plan.agents, setup.limits)  # refuses the findings of another team
-    if usual is not None and not isinstance(usual, Usual):
+    if not isinstance(usual, Usual):
         raise SettingsError(
             f"usual={usual!r:.60} is no file that `digmon learn` made, and no Usual"
         )
-    return setup if usual is None else replace(setup, usual=usual)
+    return replace(setup, usual=usual)
 
 
 def _plan(adapter: Adapter, team: Any, options: Mapping[str, Any]) -> WrapPlan:

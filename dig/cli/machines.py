@@ -19,7 +19,7 @@ from .options import AsJson, Config, Further, Given, Runs, further, policy
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dig.runtime.host import Setup
+    from dig.runtime.setup import Setup
 
 Nats = Annotated[
     str | None,
@@ -107,7 +107,7 @@ def _setup(
     from dig.detectors.protocols import Healer
     from dig.detectors.settings_file import find_settings
     from dig.detectors.thresholds import Thresholds
-    from dig.runtime.host import Setup
+    from dig.runtime.setup import Setup
 
     file, named = find_settings(config), further(detector)
     thresholds = Thresholds.load(given or (), file)

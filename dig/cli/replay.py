@@ -11,7 +11,7 @@ from .app import app, print_result
 from .options import AsJson, Further, Salvage, Trace, further, recover_torn_end
 
 if TYPE_CHECKING:
-    from dig.runtime.host import Setup
+    from dig.runtime.setup import Setup
 
 
 @app.command()

@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from hashlib import blake2b, sha256
 from typing import Any
 
-from .codec import dumps, encode, to_row
+from dig._util.json_values import dumps
+
+from .codec import encode, to_row
 from .records import Emit, Finish, Record
 
 HEADER = "journal"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, TypeVar, get_args
 
-from dig._util.json_values import encoder
+from dig._util.json_values import dumps
 from dig.errors import RecordError
 
 from . import records
@@ -258,8 +258,6 @@ def decode(row: Any) -> Record:
 # Written although they are empty, because the format says that the key is there.
 _ALWAYS = {("emit", "by"), ("deliver", "to"), ("finding", "stage"), ("heal", "event")}
 _NEVER = object()
-dumps = encoder()
-"""JSON as it stands in a trace."""
 
 
 def _keys(cls: type[Record]) -> list[tuple[str, str, object]]:

@@ -9,7 +9,7 @@ from dig.detectors import JUDGE, RETRY, WATCHDOG
 from dig.detectors.protocols import Detector, Healer
 from dig.errors import SettingsError
 from dig.runtime.agents import Agent, PlannedAgent
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 from dig.tasks.run.judging import LIKE_TEAM, SIMULATED
 from dig.tasks.run.methods import Arrangement
 from dig.tasks.run.team_run import TeamRun

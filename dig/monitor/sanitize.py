@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from dig._util.json_values import copy_value
+from dig._util.json_values import copy_value, dumps
 from dig._util.redaction import mask_secrets, may_hold_secrets, redact
 from dig.errors import DecisionError, PayloadError, RequestError
-from dig.graph.codec import dumps
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import FAILURES, FATES, Fate
 

@@ -1,9 +1,9 @@
 """Agents, and the shells that run a team: the bus in real time, the simulator in virtual time.
 
 - `agents`: what an agent is, sees and decides. `keyed_random`: random numbers that repeat.
-- `host`: what bus and simulator do alike. `bus`: anyio, real time; `observers`: what it keeps for
-  agents and questions, and what is entered while an agent acts; `group_commit`: effects that wait
-  for the disk. `simulator`: virtual time.
+- `setup`: the settings of a run. `host`: what bus and simulator do alike. `bus`: anyio, real time;
+  `observers`: what it keeps for agents and questions, and what is entered while an agent acts;
+  `group_commit`: effects that wait for the disk. `simulator`: virtual time.
 - `agent_errors`: errors as a trace has them, and the requests that they leave without an answer.
 - `checkpoint`: a run as it stands, from which bus and simulator can go on.
 - `driver`: drives a monitor through a recorded run. `resume`: a monitor that goes on after it.
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from .alerts import Alerts
     from .bus import Bus
     from .destinations import Alarm, CommandAlerts, LogAlerts, WebhookAlerts
-    from .host import Setup
     from .result import RunResult
+    from .setup import Setup
     from .simulator import simulate
 
 __all__ = [
@@ -40,8 +40,8 @@ _HOME, __getattr__, __dir__ = names_on_demand(
         ".alerts": "Alerts",
         ".bus": "Bus",
         ".destinations": "Alarm CommandAlerts LogAlerts WebhookAlerts",
-        ".host": "Setup",
         ".result": "RunResult",
+        ".setup": "Setup",
         ".simulator": "simulate",
     },
 )

@@ -38,7 +38,7 @@ from .agents import Agent, AgentFunction, PlannedAgent, View, as_agent
 from .alerts import OnAlarm, sinks_of
 from .checkpoint import Checkpoint, ExternalInput, PendingStart, RunningActivation, restore
 from .group_commit import Durable, GroupCommit
-from .host import REAL_TIME, Host, Setup
+from .host import Host, make_host
 from .observers import (
     ActivationContext,
     AgentTask,
@@ -51,6 +51,7 @@ from .observers import (
 )
 from .result import RunResult
 from .resume import Lines, resume
+from .setup import REAL_TIME, Setup
 
 _ANSWERED: tuple[Outcome, str] = ("submitted", "an answer was accepted")
 
@@ -287,7 +288,7 @@ class Bus:
         names = tuple(self._team)
         sink = FanOut.of(self._sinks)
         self.monitor = self._setup.monitor(names, self._clock, sink, stopwatch=REAL_TIME)
-        return self._setup.host(self.monitor)
+        return make_host(self._setup, self.monitor)
 
     def _begin(self) -> None:
         """Start the agents that are present."""

@@ -17,7 +17,8 @@ from dig.monitor.messages import Effect, Output, Started
 from dig.monitor.monitor import Monitor
 
 from .agents import Immediate, View
-from .host import Host, Setup
+from .host import Host
+from .setup import Setup
 
 
 class Clock:

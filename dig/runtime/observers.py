@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from inspect import isawaitable, iscoroutinefunction
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -15,7 +15,8 @@ import anyio.to_thread
 from dig.errors import PART_ERRORS, SettingsError
 from dig.monitor.messages import Answered, Output, Proposed, Started
 
-from .agents import Agent
+if TYPE_CHECKING:
+    from .agents import Agent
 
 _T = TypeVar("_T")
 

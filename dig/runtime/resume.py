@@ -30,7 +30,7 @@ from .checkpoint import Checkpoint, ExternalInput, PendingStart, RunningActivati
 from .driver.drive import ReplayDriver, Request
 from .driver.recorded_requests import Recorded, RecordedRequests
 from .driver.rewind_state import RewindState
-from .host import Setup
+from .setup import Setup
 
 Lines = Iterable[bytes] | Iterable[Recorded]
 """The lines of a journal, or those of any trace with their records."""

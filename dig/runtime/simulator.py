@@ -22,9 +22,10 @@ from dig.monitor.sinks import Sink
 from .agents import Agent, AgentFunction, PlannedAgent, View, as_planned
 from .checkpoint import Checkpoint, PendingStart, Phase, RunningActivation, phase_at, restore
 from .group_commit import Durable, waits
-from .host import Host, Setup
+from .host import Host, make_host
 from .keyed_random import KeyedRandom, repeat_key
 from .result import RunResult
+from .setup import Setup
 
 Happening = tuple[float, Callable[[Monitor], list[Effect]]]
 """A time in seconds, and what is asked of the monitor then: a further problem, a leave, ..."""
@@ -110,7 +111,7 @@ class Simulation:
         self._repeats: tuple[int, ...] = ()  # whose random numbers are drawn
         self._phases: Sequence[Phase] = ()  # of the run before, if it goes on from a checkpoint
         self._outcome: tuple[Outcome, str] | None = None
-        self.host = host or setup.host(setup.monitor(tuple(team), self._clock, sink))
+        self.host = host or make_host(setup, setup.monitor(tuple(team), self._clock, sink))
 
     @classmethod
     def resume(

@@ -11,7 +11,7 @@ from dig.detectors.describe import finding_line
 from dig.errors import DivergenceError
 from dig.graph.records import EDITION
 from dig.runtime.driver.recorded_requests import NOT_COMPARED
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 from dig.traces.journal.journal import UNREPLAYABLE
 from dig.traces.journal.recovery import is_cut_off
 from dig.traces.replay.rerun import Replayed, replay, rerun

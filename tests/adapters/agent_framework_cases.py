@@ -13,7 +13,7 @@ from agent_framework._workflows._runner import RunnerImpl
 from dig import Limits, Reroute
 from dig.adapters import agent_framework as adapter
 from dig.detectors import standard
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 
 from . import agent_framework_teams as teams
 from . import test_agent_framework as own

@@ -15,7 +15,7 @@ import dig
 from dig.adapters import autogen as adapter
 from dig.adapters.autogen.group import BounceableTermination
 from dig.graph.records import Limits
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 
 from . import autogen_runtimes as runtimes
 from . import autogen_teams as teams

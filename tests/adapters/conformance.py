@@ -15,7 +15,7 @@ import pytest
 
 import dig
 from dig.graph.records import Limits
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 
 from .framework_cases import Cases
 from .framework_faults import PARTS

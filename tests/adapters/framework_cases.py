@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from dig.adapters import Mode
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 
 from .framework_faults import broken
 from .framework_sites import Passes, Site, Sites

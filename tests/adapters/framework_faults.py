@@ -13,7 +13,7 @@ from dig.adapters import Session, Turn
 from dig.adapters.base import Guard, patching
 from dig.adapters.base.held_events import HoldWaiter
 from dig.detectors import standard, standard_healers
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 from tests.helpers import Recorder
 
 from .framework_watch import Broken, Watched

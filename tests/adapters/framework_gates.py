@@ -11,7 +11,7 @@ import anyio
 from dig import Hold, Inject, InteractionGraph, Pending
 from dig.detectors import standard
 from dig.detectors.interventions import Intervention
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 
 Keeps = Callable[[InteractionGraph, Pending], bool]
 """Whether a gate keeps an event."""

@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 from dig.adapters.base import Patches
 from dig.detectors import standard
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 
 from .harness import Scenario, bare, play
 

@@ -14,7 +14,7 @@ from dig.detectors import standard, standard_healers
 from dig.detectors.protocols import Detector, Healer
 from dig.detectors.thresholds import Thresholds
 from dig.graph.records import Emit, End, HealRow, IncidentRow, Limits, Start
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 from tests.helpers import Recorder
 
 from .harness import Outcome, Scenario, play

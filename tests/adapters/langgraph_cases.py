@@ -16,7 +16,7 @@ from dig.adapters import langgraph as adapter
 from dig.detectors import standard, standard_healers
 from dig.detectors.policy import HEAL_ALL
 from dig.detectors.thresholds import Thresholds
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 
 from . import langgraph_teams as teams
 from .conformance import Framework, Refused

@@ -13,7 +13,7 @@ from agents.run import AgentRunner
 from dig.adapters import openai_agents as adapter
 from dig.adapters.openai_agents.runner import MonitoredHooks, MonitoredRunner
 from dig.detectors import standard
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 
 from . import openai_agents_teams as teams
 from .conformance import Framework, Refused

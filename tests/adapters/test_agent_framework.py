@@ -18,7 +18,7 @@ from dig.adapters.agent_framework.workflow import WorkflowPatches
 from dig.detectors import standard, standard_healers
 from dig.detectors.policy import HEAL_ALL
 from dig.graph.records import Emit, End, Limits, Start
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 
 from . import framework_watch
 from .agent_framework_teams import (

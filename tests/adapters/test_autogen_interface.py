@@ -21,7 +21,7 @@ from autogen_core import SingleThreadedAgentRuntime
 import dig
 from dig.detectors import standard, standard_healers
 from dig.graph.records import Emit, End, Start
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 
 from .autogen_runtimes import Act, Net, Node, OneByOne, concludes, hands_on, scenario
 from .autogen_runtimes import raises as raising

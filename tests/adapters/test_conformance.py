@@ -24,7 +24,7 @@ from dig.detectors.policy import HEAL_ALL
 from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError
 from dig.graph.records import Emit, End, IncidentRow
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 from dig.traces.journal.reader import read_records
 from dig.traces.replay.rerun import rerun
 from dig.traces.verify import verify

@@ -29,7 +29,7 @@ from dig.detectors.protocols import Healer
 from dig.detectors.thresholds import Thresholds
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Emit, IncidentRow, Limits
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 
 from .conformance import REQUESTS, Hanging, Shown
 from .framework_watch import ladder

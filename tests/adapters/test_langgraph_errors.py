@@ -18,7 +18,7 @@ from dig.detectors import standard
 from dig.detectors.mended import Mending
 from dig.detectors.thresholds import Thresholds
 from dig.graph.records import End, IncidentRow
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 
 from .conformance import Failing
 from .harness import Script, play

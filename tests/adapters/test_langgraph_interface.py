@@ -33,7 +33,7 @@ from dig.errors import SettingsError
 from dig.faults import Fault, around
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Emit, End, IncidentRow, Record
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 from tests.own.__main__ import HERE, Results
 
 from .framework_gates import NEVER, behind, to, usher

@@ -20,7 +20,7 @@ from dig.detectors.finding import Finding
 from dig.detectors.interventions import Reroute
 from dig.detectors.policy import HEAL_ALL
 from dig.graph.records import Emit, Record
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 
 from .langgraph_teams import State, Watched, thread
 

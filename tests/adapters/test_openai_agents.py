@@ -17,7 +17,7 @@ from dig.adapters.base.capabilities import MOST_BOUNCES
 from dig.detectors import standard, standard_healers
 from dig.detectors.policy import HEAL_ALL
 from dig.graph.records import Limits
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 
 from .conformance import REQUESTS, Shown
 from .framework_faults import broken

@@ -10,7 +10,7 @@ from agents import AgentHooks, RunConfig, RunHooks
 from agents.exceptions import ModelTimeoutError
 
 from dig.detectors import standard
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 
 from .conformance import Failing
 from .framework_gates import NEVER, behind, questions, usher

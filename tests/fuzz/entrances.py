@@ -8,12 +8,13 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+from dig._util.json_values import dumps
 from dig.detectors import standard
 from dig.detectors.describe import explain
 from dig.detectors.watch import Watch
 from dig.errors import ReplayError, TraceError
 from dig.graph.chain import Chain, bare
-from dig.graph.codec import decode, dumps, encode
+from dig.graph.codec import decode, encode
 from dig.graph.graph import InteractionGraph
 from dig.show.page.rows import Rows
 from dig.show.server.server import Server

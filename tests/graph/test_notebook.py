@@ -15,7 +15,7 @@ from dig._util.html import MOST_ROWS, STRIP_WIDTH
 from dig.detectors import standard
 from dig.detectors.run_so_far import RunSoFar
 from dig.graph.codec import decode
-from dig.runtime.host import Tally
+from dig.runtime.setup import Tally
 from dig.traces.run import RecordedRun
 from tests import failing
 from tests.histories import arrive, emit, final, trace, turn

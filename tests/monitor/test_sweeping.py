@@ -17,7 +17,7 @@ from dig.graph.records import Limits
 from dig.monitor.messages import Raised
 from dig.monitor.monitor import KEEP
 from dig.runtime import Setup
-from dig.runtime.host import MOST_FINDINGS, Tally
+from dig.runtime.setup import MOST_FINDINGS, Tally
 from tests.helpers import Keeper, Stage, answer, out, rows, serve
 
 LIMITS = Limits(mc_window_s=2.0, oe_window_s=1.0, dl_window_s=2.0)

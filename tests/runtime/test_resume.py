@@ -33,8 +33,9 @@ from dig.graph.records import (
 from dig.monitor.messages import Answered, Effect, Proposed, Started, Wake
 from dig.monitor.monitor import Monitor
 from dig.monitor.policies import Delayed, ToAgents
-from dig.runtime.host import Host, Setup
+from dig.runtime.host import Host
 from dig.runtime.resume import Resumption, resume
+from dig.runtime.setup import Setup
 from dig.runtime.simulator import Happening, Simulation
 from dig.traces.journal.journal import Journal
 from dig.traces.replay.rerun import rerun

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dig.detectors.thresholds import Thresholds
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 from dig.tasks.run.arrange import arrange, make_run, make_task
 
 

@@ -13,8 +13,8 @@ import pytest
 from dig.detectors import standard, standard_healers
 from dig.detectors.policy import HEAL_ALL
 from dig.graph.records import Record
-from dig.runtime.host import Setup
 from dig.runtime.result import RunResult
+from dig.runtime.setup import Setup
 from dig.runtime.simulator import simulate
 from dig.tasks.count_frequency import CountFrequency
 from dig.tasks.simulated.agent import SimulatedAgent

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dig import Fate, InteractionGraph, Monitor, Record
+from dig._util.json_values import dumps
 from dig.graph.chain import Chain
-from dig.graph.codec import dumps
 from dig.graph.records import Deliver, Emit, End, Finish, Run, Start
 from dig.monitor.messages import Effect
 from dig.runtime import simulate

@@ -13,7 +13,7 @@ from dig.faults.inject.faulty_team import FaultyTeam
 from dig.faults.inject.run_pair import lines as bytes_of
 from dig.faults.inject.run_pair import play, without_policy
 from dig.graph.records import Deliver, Emit, Finish, Record
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 from dig.runtime.simulator import Simulation
 from dig.tasks.run.arrange import arrange, make_task
 from dig.tasks.run.run_fork import Crew, fork

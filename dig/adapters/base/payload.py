@@ -18,8 +18,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from dig._util.json_values import MOST_DIGITS, PER_CHARACTER
-from dig.graph.codec import dumps
+from dig._util.json_values import MOST_DIGITS, PER_CHARACTER, dumps
 from dig.monitor.sanitize import MOST_BYTES
 
 MOST_DEPTH = 24

@@ -25,9 +25,9 @@ from dig.errors import SettingsError
 from dig.graph.records import NEVER_RAN, Outcome
 from dig.monitor import messages
 from dig.monitor.sinks import Sink
-from dig.runtime.host import REAL_TIME, Setup
 from dig.runtime.observers import ask_person
 from dig.runtime.result import ComponentFailure, RunResult
+from dig.runtime.setup import REAL_TIME, Setup
 
 from .agent_instances import AgentInstances
 from .call_errors import RaisedErrors

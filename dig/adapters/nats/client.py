@@ -16,8 +16,8 @@ import anyio
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from dig._util.json_values import dumps
 from dig.errors import SettingsError
-from dig.graph.codec import dumps
 
 from .connection import ANSWER_S, TROUBLE, logger, store
 from .contexts import problem_context

@@ -17,10 +17,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dig._util.frozen import frozen
 from dig._util.json_text import parse
-from dig._util.json_values import plain
+from dig._util.json_values import dumps, plain
 from dig._util.text import first_wrong
 from dig.errors import DecisionError, PayloadError, RawError, RecordError
-from dig.graph.codec import dumps
 from dig.monitor.messages import About, Pending
 from dig.runtime.agent_errors import describe
 from dig.runtime.agents import View, as_decision

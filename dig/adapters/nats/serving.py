@@ -17,7 +17,7 @@ from dig._util.json_text import parse_row
 from dig.errors import SettingsError, WrongSequenceError
 from dig.graph.chain import HEADER, SealedLines
 from dig.graph.records import Record
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 from dig.traces.replay.header import header_of
 
 from .connection import (

@@ -13,11 +13,11 @@ from functools import partial
 from typing import Any
 
 from dig._util.frozen import frozen
+from dig._util.json_values import dumps
 from dig._util.redaction import masking_logger
 from dig.errors import DecisionError, PayloadError, RawError, RequestError
 from dig.graph import records
 from dig.graph.chain import checksum
-from dig.graph.codec import dumps
 from dig.graph.records import Record, micros
 from dig.monitor.messages import Answered, Effect, Output, Over, Started, TakenOut, Wake
 from dig.runtime.agents import View

@@ -27,8 +27,8 @@ from nats.aio.msg import Msg
 
 from dig.errors import DigError, FencedError, ReplayError
 from dig.monitor.messages import Answered
-from dig.runtime.host import Setup
 from dig.runtime.resume import Resumption
+from dig.runtime.setup import Setup
 
 from . import owner as owners
 from .connection import ANSWER_S, GaplessReader, logger, patiently, sequence_of

@@ -12,15 +12,25 @@ from dataclasses import InitVar, dataclass, field
 from functools import partial
 from inspect import Parameter, isasyncgenfunction, ismethod, signature
 from types import MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dig._util.redaction import masking_logger
 from dig.adapters import base
 from dig.detectors.interventions import Reroute
 from dig.errors import SettingsError
 
-from .callables import CallablePlace, Function, TeamCallables, replace_all, shared_state
-from .served import NOT_PLAIN, Served, serving
+from .callables import (
+    NOT_PLAIN,
+    CallablePlace,
+    Function,
+    TeamCallables,
+    replace_all,
+    serving,
+    shared_state,
+)
+
+if TYPE_CHECKING:
+    from .served import Served  # no other team needs the recorded run behind it
 
 logger = masking_logger("dig.wrap")
 
@@ -62,7 +72,8 @@ def plan(
         SettingsError: The team has no agents, or an option makes no sense.
     """
     allowed = base.allowing(allow, ALLOWABLE)
-    callables, served = TeamCallables.of(team), serving.get()
+    callables = TeamCallables.of(team)
+    served: Served | None = serving.get()
     declared = _stateless_agents(callables.places, stateless)
     if served is not None:
         _check_repeatable(callables.places, team, declared)

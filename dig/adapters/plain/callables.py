@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, MutableSequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from dis import get_instructions
 from functools import partial
@@ -15,6 +16,12 @@ from typing import Any
 from dig.errors import SettingsError
 
 Function = Callable[..., Any]
+
+NOT_PLAIN = "answer is no plain JSON"
+"""The incident of a stateless agent's answer, if JSON would give the caller another value."""
+
+serving: ContextVar[Any] = ContextVar("dig_serving", default=None)
+"""The repeated run (`served.Served`) that the running code makes; ``None``: none."""
 
 
 @dataclass(frozen=True)

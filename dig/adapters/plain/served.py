@@ -14,7 +14,6 @@ import builtins
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -34,8 +33,7 @@ from dig.runtime.driver.recorded_requests import NOT_COMPARED
 from dig.traces.replay.changes import AskAgain, EditRecord, RunChange, TellAgent
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
-NOT_PLAIN = "answer is no plain JSON"
-"""The incident of a stateless agent's answer, if JSON would give the caller another value."""
+from .callables import NOT_PLAIN, serving
 
 PATIENCE_S = 60.0
 """The time limit of a repeated run, beyond three times the recorded duration."""
@@ -400,10 +398,6 @@ class Served:
                 "an exception of Python nor one of its own module: it cannot be raised again"
             ))  # fmt: skip
         return None, error
-
-
-serving: ContextVar[Served | None] = ContextVar("dig_serving", default=None)
-"""The repeated run that the running code makes."""
 
 
 # --- answers from the journal ---

@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from dig._util.json_values import dumps
 from dig.diagnosis.interventions.recorded import as_recorded
 from dig.diagnosis.progress import share_reached
 from dig.errors import SettingsError
-from dig.graph.codec import dumps
 from dig.runtime.workers import Workers
 from dig.show.document import Hypothesis, Reason, Verdict
 from dig.traces.replay.kinds import in_words

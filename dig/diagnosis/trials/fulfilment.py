@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dig.graph.codec import dumps, encode, to_row
+from dig._util.json_values import dumps
+from dig.graph.codec import encode, to_row
 from dig.graph.records import SYSTEM, Emit, End
 from dig.traces.replay import changes as kinds
 from dig.traces.replay.kinds import read_interventions

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import anyio
 
 from dig._util.files import open_file, read_file
+from dig._util.json_values import dumps
 from dig._util.text import counted, one_line
 from dig._version import __version__
 from dig.adapters.plain.served import Served, check_change
@@ -35,7 +36,7 @@ from dig.diagnosis.case import RunSource
 from dig.diagnosis.goal import Goal
 from dig.diagnosis.interventions.proposing import ask_again
 from dig.errors import DigError, ReplayError, SettingsError
-from dig.graph.codec import dumps, encode
+from dig.graph.codec import encode
 from dig.runtime.checkpoint import is_deterministic
 from dig.tasks.run import run_fork as forking
 from dig.tasks.run.arrange import Disturbance

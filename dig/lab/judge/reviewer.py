@@ -16,7 +16,8 @@ from dig.graph.records import ASIDE, Emit, End, Finish, Join, Leave, Record, Sta
 from dig.monitor.messages import Effect, Started
 from dig.monitor.monitor import Monitor
 from dig.runtime.agents import View
-from dig.runtime.host import Host, Setup
+from dig.runtime.host import Host
+from dig.runtime.setup import Setup
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +36,6 @@ class ReviewedSetup(Setup):
     def monitor(self, agents: Sequence[str], *rest: Any, **more: Any) -> Monitor:
         """Make a monitor for one run of this setup; the reviewer joins later."""
         return super().monitor([name for name in agents if name != self.reviewer], *rest, **more)
-
-    def host(self, monitor: Monitor) -> Host:
-        """Make the host of a run that begins now."""
-        return ReviewedHost(self, monitor)
 
     def is_host_made(self, record: Record) -> bool:
         """Whether a reviewer comes or goes, which it does by itself."""
@@ -119,6 +116,9 @@ class ReviewedHost(Host):
                 break
             ended += history.t_end[v] >= 0
         return ended >= self._every
+
+
+ReviewedSetup.host_type = ReviewedHost
 
 
 @dataclass(frozen=True, slots=True)

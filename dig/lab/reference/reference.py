@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dig._util.json_text import parse
-from dig._util.json_values import plain
+from dig._util.json_values import dumps, plain
 from dig.errors import PayloadError, RecordError, TraceError
-from dig.graph.codec import dumps
 from dig.graph.records import FateName, Record
 from dig.traces.interchange.imports import Format
 from dig.traces.interchange.scribe import Guesses

@@ -28,7 +28,8 @@ from dig.monitor.monitor import TOLD, Monitor
 from dig.monitor.sanitize import Sanitizer, are_names
 from dig.monitor.sinks import Eviction, FanOut, Sink
 from dig.runtime.checkpoint import Clock
-from dig.runtime.host import Setup
+from dig.runtime.host import make_host
+from dig.runtime.setup import Setup
 
 from . import recorded_requests as requests
 from .deliveries import released_event
@@ -124,7 +125,7 @@ class ReplayDriver:
         except errors.RuleError as error:
             why = f"the monitor refuses it: {error}"
             raise errors.DivergenceError(0, encode(tape.run), why) from None
-        self.host = setup.host(monitor)
+        self.host = make_host(setup, monitor)
 
     def step(self) -> DrivenRequest | None:
         """Make the request behind the next record; ``None`` at the end of the run.

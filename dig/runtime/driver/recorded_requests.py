@@ -16,7 +16,7 @@ from dig.graph.records import Emit, FindingRow, HealRow, IncidentRow, Record, Re
 from dig.monitor.approvals import DECIDED
 from dig.monitor.messages import Output
 from dig.monitor.monitor import KEEP
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 
 from .deliveries import RecordedPolicies
 

@@ -16,8 +16,8 @@ from dig.runtime import checkpoint
 from dig.runtime.agent_errors import STACK
 from dig.runtime.agents import View, with_note
 from dig.runtime.checkpoint import ExternalInput, PastActivation, PendingStart, RunningActivation
-from dig.runtime.host import Setup
 from dig.runtime.result import GAVE_UP
+from dig.runtime.setup import Setup
 
 from .drive import DrivenRequest, ReplayDriver, Request, request_from_outside
 from .edits import is_healed

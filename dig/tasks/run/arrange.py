@@ -19,7 +19,7 @@ from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
 from dig.runtime.bus import Bus
 from dig.runtime.group_commit import Durable
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 from dig.runtime.simulator import Happening, Simulation
 from dig.tasks.catalogue import kind
 from dig.tasks.frequency import FrequencyTask

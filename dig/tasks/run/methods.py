@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from dig._util.registry import Registry
 from dig.detectors import plugins, standard_healers
 from dig.detectors.protocols import Healer
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 
 from .team_run import TeamRun
 from .teams import Team

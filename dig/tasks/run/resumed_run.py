@@ -13,9 +13,9 @@ from typing import Any
 from dig.errors import SettingsError
 from dig.graph.records import Emit, Record
 from dig.monitor.sinks import FanOut, Sink
-from dig.runtime.host import REAL_TIME, Setup
 from dig.runtime.resume import Resumption
 from dig.runtime.resume import resume as resume_lines
+from dig.runtime.setup import REAL_TIME, Setup
 from dig.show.page.about import clock_speed
 from dig.traces.journal.exchanges import exchanges
 from dig.traces.journal.journal import KEEPING, UNREPLAYABLE, Keeping, RunDirectory, read_side

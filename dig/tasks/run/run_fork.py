@@ -17,7 +17,7 @@ from dig.monitor.sinks import FanOut
 from dig.runtime.agents import Tool
 from dig.runtime.driver.recorded_requests import UNNAMED
 from dig.runtime.group_commit import Durability
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 from dig.tasks.catalogue import TASKS
 from dig.tasks.task import Score
 from dig.tasks.user_objects import call, load

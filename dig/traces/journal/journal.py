@@ -43,14 +43,11 @@ from dig.runtime.group_commit import Durability
 from .appending import Appending, Write, check_size
 from .durable_files import DiskFull as DiskFull
 from .durable_files import cannot, is_full, is_gone, make_directory, mark, sync_file, write_file
-from .reader import TRACE
+from .segments import SEGMENT_BYTES, TRACE
 
 SIDE = "side.json"
 RESULT = "result.json"
 UNREPLAYABLE = ".unreplayable"
-
-SEGMENT_BYTES = 256 * 1024 * 1024
-"""The largest size of a trace's file in a run directory: about a million records."""
 
 LOOK_S, LOOK_RECORDS = 1.0, 1_000
 """After how long, or how many records, it is looked whether the file is still there and whole."""

@@ -27,6 +27,9 @@ from dig.errors import TraceError
 TRACE = "trace.dig.jsonl"
 """The file of a run directory in which its trace begins."""
 
+SEGMENT_BYTES = 256 * 1024 * 1024
+"""The largest size of a trace's file in a run directory: about a million records."""
+
 _LATER = re.compile(r"(.+)\.(\d{6,})", re.DOTALL)
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from os import environ
 from typing import Any
 
+from dig._util.json_values import dumps
 from dig._version import __version__
-from dig.graph.codec import dumps
 
 from .content import label
 from .items import NAME, Attribute, Attributes, Span

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from dig._util.json_values import dumps
 from dig._util.text import name
-from dig.graph.codec import dumps
 
 from .items import Item, Level, Span
 

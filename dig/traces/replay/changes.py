@@ -11,9 +11,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from dig._util.json_values import dumps
 from dig._util.text import first_wrong
 from dig.errors import ReplayError
-from dig.graph.codec import dumps
 
 _STRICT = ConfigDict(extra="forbid", strict=True)
 

@@ -17,7 +17,7 @@ from dig.detectors.policy_settings import read_policy
 from dig.detectors.recorded_names import RECORDED
 from dig.errors import DigError, ReplayError, SettingsError
 from dig.monitor.monitor import KEEP
-from dig.runtime.host import DESCRIBED, Setup
+from dig.runtime.setup import DESCRIBED, Setup
 
 MOST_SHOWN = 200
 

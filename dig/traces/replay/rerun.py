@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dig._util.json_values import dumps
 from dig._util.text import safe_text
 from dig.detectors import standard
 from dig.detectors.finding import Finding
 from dig.detectors.protocols import Detector
 from dig.detectors.watch import Watch
 from dig.errors import CutOffError, ReplayError, RuleError, TraceError
-from dig.graph.codec import dumps
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import EDITION, FindingRow
 from dig.runtime.driver.drive import ReplayDriver
 from dig.runtime.driver.recorded_requests import RecordedRequests
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 from dig.traces.journal.segments import fault, trace_path
 
 from .header import header_of

@@ -27,7 +27,7 @@ from dig.runtime.agents import Tool
 from dig.runtime.checkpoint import Checkpoint, Phase
 from dig.runtime.driver.drive import ReplayDriver
 from dig.runtime.driver.rewind_state import RewindState
-from dig.runtime.host import Setup
+from dig.runtime.setup import Setup
 from dig.traces.journal.journal import SIDE, read_side
 from dig.traces.journal.reader import trace_path
 
