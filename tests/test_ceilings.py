@@ -19,7 +19,7 @@ LINES = {
     "dig": 198,
     "_util": 642,
     "adapters": 9_264,
-    "cli": 2_253,
+    "cli": 2_251,
     "detectors": 3_950,
     "diagnosis": 6_758,
     "faults": 1_317,

@@ -16,7 +16,7 @@ from dig.errors import DigError, SettingsError
 
 from .app import INTERRUPTED, app, naming, warn
 from .conversations import ConversationOptions, text_of
-from .fork import edit_of
+from .fork import ChangeOptions
 from .options import AsJson, FaultKinds, Further, further, group_options
 from .run_options import ModelOptions
 from .run_resume import disturbance
@@ -303,82 +303,17 @@ def why(
     raise typer.Exit(status)
 
 
-@dataclass(frozen=True)
-class ChangeOptions:
-    """The changes by options; several changes are made together."""
-
-    at: Annotated[int | None, typer.Option(min=0, help="The first record that may differ.")] = None
-    edit: Annotated[
-        str | None, typer.Option(help="Record --at is otherwise: JSON, or a file of JSON.")
-    ] = None
-    seat: Annotated[
-        str | None, typer.Option(metavar="A=B", help="B decides in place of A, from --at on.")
-    ] = None
-    again: Annotated[
-        str | None, typer.Option(metavar="ACT", help="An activation is decided once more.")
-    ] = None
-    tell: Annotated[
-        str | None, typer.Option(metavar="A=TEXT", help="A is told a text at --at.")
-    ] = None
-    resend: Annotated[
-        list[str] | None, typer.Option(metavar="EVENT", help="It is sent once more at --at.")
-    ] = None
-    to: Annotated[
-        list[str] | None, typer.Option(metavar="AGENT", help="With --resend: to this agent.")
-    ] = None
-    omit: Annotated[int | None, typer.Option(metavar="T", help="This record does not happen.")] = (
-        None
-    )
-    sooner: Annotated[
-        str | None, typer.Option(metavar="EVENT", help="A kept event is delivered at --at.")
-    ] = None
-    wait: Annotated[
-        float | None, typer.Option(metavar="S", help="The run may take so much longer.")
-    ] = None
-    hypotheses: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A file of JSON: a list of lists of interventions."),
-    ] = None
-
-    def asked(self, run: Path) -> Sequence[Sequence[Mapping[str, Any]]]:
-        """Return the interventions of each hypothesis.
-
-        Args:
-            run: The run; it says where an activation starts, for instance.
-
-        Raises:
-            SettingsError: There is none, or an option is wrong.
-        """
-        to = {"to": self.to} if self.to else {}
-        values_of: dict[str, Any] = {
-            "edit": {"edit": edit_of(self.edit)} if self.edit is not None else None,
-            "seat": _pair(self.seat, "--seat A=B", "agent", "by"),
-            "again": {"activation": self.again} if self.again else None,
-            "tell": _pair(self.tell, "--tell A=TEXT", "agent", "note"),
-            "resend": {"events": self.resend, **to} if self.resend else None,
-            "omit": {"t": self.omit} if self.omit is not None else None,
-            "sooner": {"event": self.sooner} if self.sooner else None,
-            "wait": {"seconds": self.wait} if self.wait is not None else None,
-        }
-        rows = [
-            {"kind": kind, "at": _at(kind, self.at, values, run), **values}
-            for kind, values in values_of.items()
-            if values is not None
-        ]
-        if bool(rows) == bool(self.hypotheses):
-            raise SettingsError(
-                "name a change, such as --seat A=B --at T, or a file (--hypotheses)"
-            )
-        return [rows] if rows else _read_hypotheses(self.hypotheses or Path())
-
-
 @app.command(name="try")
 @group_options
 def try_run(
     run: Annotated[
         Path, typer.Argument(metavar="RUN", help="A run directory or trace; only read.")
     ],
-    changes: ChangeOptions = ChangeOptions(),
+    changes: ChangeOptions = ChangeOptions(),  # noqa: B008 (frozen, as all groups)
+    hypotheses: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A file of JSON: a list of lists of interventions."),
+    ] = None,
     good: Good = "default",
     no_control: Annotated[
         bool, typer.Option("--no-control", help="Make no replays without the change.")
@@ -396,9 +331,12 @@ def try_run(
     from dig.diagnosis.diagnosing import try_changes
     from dig.diagnosis.goal import Goal
 
-    hypotheses, goal = changes.asked(run), Goal.parse(good)
+    rows, goal = changes.rows(run), Goal.parse(good)
+    if bool(rows) == bool(hypotheses):
+        raise SettingsError("name a change, such as --seat A=B --at T, or a file (--hypotheses)")
+    tried = _read_hypotheses(hypotheses) if hypotheses else [rows]
     trying = options.trying(run, helping, has_controls=not no_control)
-    explain = partial(try_changes, run, hypotheses, goal, trying=trying, **helping.of_diagnosis())
+    explain = partial(try_changes, run, tried, goal, trying=trying, **helping.of_diagnosis())
     diagnosis = _explain(explain, run, as_json, options)
     raise typer.Exit(0 if diagnosis.fix is not None else 1)
 
@@ -450,33 +388,6 @@ def _print(diagnosis: "Diagnosis", source: Path, as_json: bool, options: TryingO
         return
     for line in tell(diagnosis, read_source(source, further(options.detector)), options.runs):
         print(line)
-
-
-def _pair(text: str | None, option: str, *keys: str) -> dict[str, str] | None:
-    if text is None:
-        return None
-    first, sign, second = text.partition("=")
-    if not (first and sign and second):
-        raise SettingsError(f"{option} needs two parts with = between, got {text!r}")
-    return dict(zip(keys, (first, second), strict=True))
-
-
-def _at(kind: str, at: int | None, values: Mapping[str, Any], run: Path) -> int:
-    """The place of a change: as given, or by the kind."""
-    if at is not None:
-        return at
-    if kind == "omit":
-        return int(values["t"])
-    if kind in ("again", "wait"):
-        from dig.diagnosis.trials.replays import read_source
-
-        recorded = read_source(run).run
-        if kind == "wait":
-            return recorded.last.t
-        if values["activation"] in recorded.activations:
-            return recorded.activations[values["activation"]].t
-        raise SettingsError(f"there is no activation {values['activation']!r}")
-    raise SettingsError(f"say from which record on: --{kind} ... --at T")
 
 
 def _read_hypotheses(path: Path) -> Sequence[Sequence[Mapping[str, Any]]]:

@@ -593,6 +593,23 @@ def test_a_fork_that_cannot_be_leaves_nothing_behind(
     assert not (tmp_path / "forks").exists() or not list((tmp_path / "forks").iterdir())
 
 
+def test_a_fork_makes_the_changes_that_try_makes(
+    call: Any, tmp_path: Path, run_directory: Path
+) -> None:
+    """It begins at the first change, and its side file names all of them."""
+    rows = rows_of(run_directory / "trace.dig.jsonl")
+    start = next(row for row in rows[20:] if row["kind"] == "start")
+    changes = ("--again", start["activation"], "--resend", "e1")
+    arguments = (*changes, "--at", start["t"], "--runs", tmp_path / "forks", "--json")
+    code, out, err = call("fork", run_directory, *arguments)
+    assert (code in (0, 1), err) == (True, "")
+    side = json.loads((Path(json.loads(out)["directory"]) / "side.json").read_text())
+    assert side["forked_from"]["at"] == start["t"]
+    assert [row["kind"] for row in side["forked_from"]["changes"]] == ["again", "resend"]
+    code, _, err = call("fork", run_directory, "--tell", "agent-1", "--at", 20)
+    assert (code, "--tell A=TEXT needs two parts" in err) == (2, True)
+
+
 def test_a_trace_that_is_no_run_of_simulated_agents_needs_a_team(call: Any, tmp_path: Path) -> None:
     code, _, err = call("fork", write(tmp_path), "--at", 2)
     assert (code, err.count("\n")) == (2, 1)
