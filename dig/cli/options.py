@@ -213,7 +213,11 @@ class StorageOptions:
 
     runs: Runs = Path("runs")
     durability: Annotated[
-        Level, typer.Option(help="What survives more than a crash of this process.")
+        Level,
+        typer.Option(
+            help="The records that survive a power cut, not only a crash of this process: for sure "
+            "none; those before an agent's call or an answer; or those before a delivery, too."
+        ),
     ] = Level.process
     disk_full: Annotated[
         DiskFull,

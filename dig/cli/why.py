@@ -209,7 +209,8 @@ class AskingOptions:
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="What names the candidates: {suspects}, or your own as MODULE:OBJECT; repeatable.",
+            help="The method that names candidates, agents that may be at fault: {suspects}, or "
+            "your own as MODULE:OBJECT; repeatable.",
         ),
     ] = None
     top: Annotated[int, typer.Option(min=1, help="How many candidates are listed.")] = 10

@@ -37,7 +37,11 @@ class CourseOptions:
     ] = None
     window: Annotated[
         str | None,
-        typer.Option(metavar="A..B", help="The seconds that evidence counts of."),
+        typer.Option(
+            metavar="A..B",
+            help="Only evidence between these times counts, in seconds of the snapshot's clock; by "
+            "default from five minutes before the first alarm to five after the last.",
+        ),
     ] = None
     no_messages: Annotated[
         bool, typer.Option("--no-messages", help="Tell no neighbour of a belief, to compare.")
