@@ -258,10 +258,7 @@ class Simulation:
                 return False
             return state.activation is None and self._waking.get(agent) is start
 
-        self._at(us, lambda: self._start(agent), is_due)
-
-    def _start(self, agent: str) -> None:
-        self._take(self.host.start(agent))
+        self._at(us, lambda: self._take(self.host.start(agent)), is_due)
 
     def _think(self, started: Started, view: View, since_us: int) -> None:
         """Have an agent decide; the activation ends after the think time."""
