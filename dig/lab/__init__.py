@@ -1,4 +1,4 @@
-"""The laboratory: code for evaluation only. In dig, only the command line imports `lab`.
+"""The laboratory: code for evaluation only. In dig, only the command line imports its modules.
 
 - `benchmark`, `truth`: sets of faulty runs, what is true about them, and scores.
 - `experiment`: the experiments of the paper; `compared_methods`, `judge`, `rivals`: what healing
@@ -9,7 +9,7 @@
 - `cli`: the commands of all these.
 
 Its import adds rows to tables of packages that it imports, each as the place of an object, and
-loads nothing else.
+loads nothing else. A table that lacks a name imports it (`dig._util.registry`).
 """
 
 from dig._util.registry import Registry
