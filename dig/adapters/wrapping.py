@@ -117,7 +117,7 @@ def wrap(
 
 
 def _alarm_sink(on_alarm: OnAlarm | None) -> Sink | None:
-    """The sink that sends alarms to their destination."""
+    """The sink for alarms; ``None``: nobody wants any."""
     if on_alarm is None:
         return None
     from dig.runtime.alerts import Alerts

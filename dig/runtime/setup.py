@@ -1,4 +1,4 @@
-"""The settings of a run, and the counts for its result: what all hosts of agents need."""
+"""The settings of a run, and the counts for the result, without a host of agents."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class Setup:
         return self.keep if self.session else None
 
     def is_host_made(self, record: Record) -> bool:
-        """Whether it is the host's own request that led to a record."""
+        """Whether the request of a record was the host's own."""
         return False
 
     def tally(self, monitor: Monitor) -> Tally:

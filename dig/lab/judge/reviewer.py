@@ -38,7 +38,7 @@ class ReviewedSetup(Setup):
         return super().monitor([name for name in agents if name != self.reviewer], *rest, **more)
 
     def is_host_made(self, record: Record) -> bool:
-        """Whether a reviewer comes or goes, which it does by itself."""
+        """Whether a reviewer comes or goes, and no user asks for it."""
         return isinstance(record, Join | Leave) and record.agent == self.reviewer
 
     @property
@@ -80,7 +80,7 @@ class ReviewedHost(Host):
         return None
 
     def view(self, started: Started) -> View:
-        """The view of an activation, for its agent; a reviewer's has the log."""
+        """The view of an activation, for the agent; a reviewer's has the log."""
         view = super().view(started)
         if started.agent != self._reviewer:
             return view
