@@ -26,7 +26,7 @@ LINES = {
     "graph": 2_541,
     "lab": 9_588,
     "monitor": 2_105,
-    "runtime": 4_243,
+    "runtime": 4_244,
     "show": 5_356,
     "tasks": 2_575,
     "traces": 4_976,

@@ -32,6 +32,7 @@ Brief = Callable[[View], Messages]
 LEAST_ACTIVATION_S = 60.0
 """An activation may take so long at least: its tools take time, too."""
 
+_NEXT = "Call what you still need and have not called yet, or decide."
 _ANYTHING = (JsonText, Field(description="As JSON text."))
 
 
@@ -108,7 +109,7 @@ def _results(
     if "tool_calls" in message:
         return [{"role": "tool", "tool_call_id": c.id, "content": text} for c, text in pairs]
     rows = [{"tool": call.function.name, "result": json.loads(text)} for call, text in pairs]
-    return [{"role": "user", "content": encode_json({"results": rows})}]
+    return [{"role": "user", "content": encode_json({"results": rows, "next": _NEXT})}]
 
 
 # --- tools ---
