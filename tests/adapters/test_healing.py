@@ -12,7 +12,6 @@ import pytest
 from dig import Create, Finding, Healer, Hold, InteractionGraph, Limits, Pending, Reroute
 from dig.adapters import Mode, notes, notes_about
 from dig.adapters.base.capabilities import MOST_BOUNCES
-from dig.errors import SettingsError
 from dig.graph.records import REQUEST_FAILED
 
 from .watching import Clock, Watched, watched
@@ -515,28 +514,3 @@ async def test_a_system_event_is_told_to_nobody_after_the_answer() -> None:
         assert [row["action"] for row in it.rows("heal")] == ["create"] * 2
         assert heard == [(), ()]
         it.must_be_sound()
-
-
-# --- what is refused ------------------------------------------------------------------------
-
-
-async def none(message: str) -> None: ...
-
-
-@pytest.mark.parametrize(
-    ("team", "options", "words"),
-    [
-        ({}, {}, "is no team"),
-        ({"a": 3}, {}, "is no team"),
-        ([none, none], {}, "two agents are called none"),
-        ({"a": none}, {"allow": {"fly"}}, "allow names fly; there is: annotate"),
-        ({"a": none}, {"allow": {"wake"}}, "allow can name bounce, reroute"),
-        ({"a": none}, {"allow": "bounce"}, "allow=.bounce. is no set of names"),
-    ],
-)
-async def test_a_team_or_an_option_that_makes_no_sense_is_refused(
-    team: Any, options: dict[str, Any], words: str
-) -> None:
-    """The message says what is wrong, and what there is."""
-    with pytest.raises(SettingsError, match=words), watched(team, **options):
-        pass

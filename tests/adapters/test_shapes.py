@@ -147,6 +147,8 @@ def test_what_the_user_has_changed_meanwhile_stays_changed() -> None:
         ({"ann": ann}, {"allow": {"hold"}}, "allow can name bounce, reroute"),
         ({"ann": ann}, {"annotate": 1}, "annotate=1 is no function"),
         ({"ann": ann}, {"deliver": 1}, "deliver=1 is no function"),
+        ({"ann": ann}, {"allow": {"fly"}}, "allow names fly; there is: annotate"),
+        ({"ann": ann}, {"allow": "bounce"}, "allow='bounce' is no set of names"),
         ({"ann": ann}, {"allow": 3}, "allow=3 is no set of names"),
         ({"ann": ann}, {"require": "bounce"}, "require='bounce' is no set of names"),
         ({"system": ann}, {}, "callables cannot be monitored: `system` can be nobody's id"),
