@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 
 from . import (
     behaviour,
@@ -20,12 +21,6 @@ from . import (
     starting,
     teams,
     traces,
-    wrap,
-    wrap_ag2,
-    wrap_agent_framework,
-    wrap_autogen,
-    wrap_langgraph,
-    wrap_openai_agents,
     wrap_payloads,
 )
 from .measure import Table
@@ -56,13 +51,13 @@ BENCHES: dict[str, Callable[[bool], Table]] = {
     "dead-receiver": otel.dead_receiver,
     "pictures": pictures.pictures,
     "drawing": pictures.drawing,
-    "wrap": wrap.wrapping,
-    "wrap-ag2": wrap_ag2.wrapping,
-    "wrap-agent-framework": wrap_agent_framework.wrapping,
-    "wrap-autogen": wrap_autogen.chatting,
-    "wrap-autogen-core": wrap_autogen.asking,
-    "wrap-langgraph": wrap_langgraph.wrapping,
-    "wrap-openai-agents": wrap_openai_agents.wrapping,
+    "wrap": partial(wrap_payloads.wrapping, "plain callables"),
+    "wrap-ag2": partial(wrap_payloads.wrapping, "AG2"),
+    "wrap-agent-framework": partial(wrap_payloads.wrapping, "agent-framework"),
+    "wrap-autogen": partial(wrap_payloads.wrapping, "AutoGen chat"),
+    "wrap-autogen-core": partial(wrap_payloads.wrapping, "AutoGen core"),
+    "wrap-langgraph": partial(wrap_payloads.wrapping, "LangGraph"),
+    "wrap-openai-agents": partial(wrap_payloads.wrapping, "OpenAI Agents"),
     "wrap-payloads": wrap_payloads.payloads,
 }
 

@@ -8,29 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any
 
 from dig.adapters import Mode
 
-from .measure import Table
-from .wrapped import TEXT, Say, compared, monitored, small
+from .wrapped import TEXT, Say, monitored, small
 
 WORKERS = tuple(f"worker-{i}" for i in range(20))
 WARM_UP = 200
 
 Team = dict[str, Callable[[Any], Awaitable[Any]]]
-
-
-def wrapping(quick: bool) -> Table:
-    """Time from a call to its answer, of which each message is a half."""
-    calls, rounds = (1_000, 3) if quick else (10_000, 5)
-    return compared(
-        f"A message between wrapped agents, {calls} calls, microseconds of CPU time",
-        "team", partial(times, calls=calls // rounds), rounds,
-        "seven detectors; a call and its answer are two messages and a continuation",
-        messages=2, digits=1,
-    )  # fmt: skip
 
 
 async def times(mode: Mode | None, is_kept: bool, calls: int, say: Say = small) -> list[float]:

@@ -15,21 +15,10 @@ import anyio
 
 from dig.adapters import Mode
 
-from .measure import Table
-from .wrapped import TEXT, Say, between, compared, monitored, small, speaking
+from .wrapped import TEXT, Say, between, monitored, small, speaking
 
 LENGTH = 100
 WARM_UP = 10
-
-
-def wrapping(quick: bool) -> Table:
-    """Time from one agent's model to the next one's: a message, and AG2's turn."""
-    channels = 2 if quick else 10
-    return compared(
-        f"A message between wrapped AG2 agents, {channels * LENGTH} of them, us of CPU time",
-        "hub", times, channels,
-        "seven detectors; a bare message is AG2's own cost of one, with its turn",
-    )  # fmt: skip
 
 
 async def times(

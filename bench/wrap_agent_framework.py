@@ -7,29 +7,17 @@ its cost: a real one takes a model's seconds. Their edges have no conditions.
 from __future__ import annotations
 
 import time
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
 from dig.adapters import Mode
 
-from .measure import Table
-from .wrapped import TEXT, Say, between, compared, monitored, small
+from .wrapped import TEXT, Say, between, monitored, small
 
 WORKERS = 20
 WARM_UP = 50
 
 State = dict[str, Any]
-
-
-def wrapping(quick: bool) -> Table:
-    """Time from one executor to the next: a message, and the framework's superstep."""
-    steps, rounds = (500, 2) if quick else (2_000, 5)
-    return compared(
-        f"A message between wrapped executors of agent-framework, {steps} steps, µs of CPU time",
-        "workflow", partial(times, steps=steps // rounds), rounds,
-        "seven detectors; a bare step is the framework's own cost of a message",
-    )  # fmt: skip
 
 
 async def times(mode: Mode | None, is_kept: bool, steps: int, say: Say = small) -> list[float]:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from dig.adapters import Mode
 
-from .measure import Table
-from .wrapped import TEXT, Say, between, compared, monitored, small
+from .wrapped import TEXT, Say, between, monitored, small
 
 WARM_UP = 20
 
@@ -22,27 +20,6 @@ WARM_UP = 20
 @dataclass
 class Question:
     said: Any
-
-
-def chatting(quick: bool) -> Table:
-    """Time from one agent's turn to the next one's: a message, and AutoGen's turn."""
-    turns, rounds = (200, 2) if quick else (1_000, 5)
-    return compared(
-        f"A message between wrapped AutoGen participants, {turns} turns, us of CPU time",
-        "team", partial(chat, turns=turns // rounds), rounds,
-        "seven detectors; a bare turn is AgentChat's own cost of a message",
-    )  # fmt: skip
-
-
-def asking(quick: bool) -> Table:
-    """Time from a question to its answer, of which each message is a half."""
-    calls, rounds = (500, 2) if quick else (4_000, 5)
-    return compared(
-        f"A message between wrapped AutoGen agents, {calls} calls, us of CPU time",
-        "runtime", partial(ask, calls=calls // rounds), rounds,
-        "seven detectors; a question and its answer are two messages and a continuation",
-        messages=2,
-    )  # fmt: skip
 
 
 async def chat(mode: Mode | None, is_kept: bool, turns: int, say: Say = small) -> list[float]:

@@ -7,13 +7,11 @@ cost: a real one takes a model's seconds.
 from __future__ import annotations
 
 import time
-from functools import partial
 from typing import Any, TypedDict
 
 from dig.adapters import Mode
 
-from .measure import Table
-from .wrapped import TEXT, Say, between, compared, monitored, small
+from .wrapped import TEXT, Say, between, monitored, small
 
 NODES = tuple(f"worker-{i}" for i in range(20))
 WARM_UP = 50
@@ -22,16 +20,6 @@ WARM_UP = 50
 class State(TypedDict):
     turn: int
     said: Any
-
-
-def wrapping(quick: bool) -> Table:
-    """Time from one node to the next: a message, and LangGraph's step."""
-    steps, rounds = (500, 2) if quick else (2_000, 5)
-    return compared(
-        f"A message between wrapped LangGraph nodes, {steps} steps, microseconds of CPU time",
-        "graph", partial(times, steps=steps // rounds), rounds,
-        "seven detectors; a bare step is LangGraph's own cost of a message",
-    )  # fmt: skip
 
 
 async def times(mode: Mode | None, is_kept: bool, steps: int, say: Say = small) -> list[float]:

@@ -7,26 +7,14 @@ nothing but its cost: a real one takes a model's seconds.
 from __future__ import annotations
 
 import time
-from functools import partial
 from typing import Any
 
 from dig.adapters import Mode
 
-from .measure import Table
-from .wrapped import TEXT, Say, between, compared, monitored, small, speaking
+from .wrapped import TEXT, Say, between, monitored, small, speaking
 
 AGENTS = tuple(f"worker_{i}" for i in range(20))
 WARM_UP = 2  # runs
-
-
-def wrapping(quick: bool) -> Table:
-    """Time from one agent's model to the next one's: a message, and the SDK's turn."""
-    runs, rounds = (20, 2) if quick else (60, 5)
-    return compared(
-        f"A message between wrapped OpenAI agents, {runs} runs, microseconds of CPU time",
-        "team", partial(times, runs=runs // rounds), rounds,
-        "seven detectors; a bare handoff is the SDK's own cost of a message, tracing off",
-    )  # fmt: skip
 
 
 async def times(mode: Mode | None, is_kept: bool, runs: int, say: Say = small) -> list[float]:

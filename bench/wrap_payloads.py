@@ -24,7 +24,7 @@ from . import (
     wrap_openai_agents,
 )
 from .measure import Table
-from .wrapped import WAYS, Say, history, history_text, small, wide, wide_text
+from .wrapped import WAYS, Say, compared, history, history_text, small, wide, wide_text
 
 OBJECTS = {"small": small, "wide": wide, "history": history}
 TEXTS = {"small": small, "wide": wide_text, "history": history_text}
@@ -35,28 +35,45 @@ class Framework(NamedTuple):
 
     Attributes:
         module: A module that is there if the framework is installed.
+        team: What is wrapped.
         times: Measures a team, as `bench.wrapped.Times` do, given a length and what agents say.
-        says: What its agents say, by name.
+        total: The number of messages, calls or runs of all rounds; a quarter of it in a quick look.
         messages: The number of messages in what is measured at once.
-        length: The number of messages, calls or runs of a round.
+        says: What its agents say, by name.
+        length: The number of messages, calls or runs of a round of payloads.
     """
 
     module: str
+    team: str
     times: Callable[..., Any]
-    says: dict[str, Say] = OBJECTS
+    total: int
     messages: int = 1
+    says: dict[str, Say] = OBJECTS
     length: int = 100
 
 
 FRAMEWORKS = {
-    "plain callables": Framework("dig", wrap.times, messages=2),
-    "LangGraph": Framework("langgraph", wrap_langgraph.times),
-    "AutoGen core": Framework("autogen_core", wrap_autogen.ask, messages=2),
-    "AutoGen chat": Framework("autogen_agentchat", wrap_autogen.chat, TEXTS),
-    "OpenAI Agents": Framework("agents", wrap_openai_agents.times, TEXTS, length=2),
-    "AG2": Framework("ag2", wrap_ag2.times, TEXTS, length=20),
-    "agent-framework": Framework("agent_framework", wrap_agent_framework.times),
+    "plain callables": Framework("dig", "team", wrap.times, 10_000, 2),
+    "LangGraph": Framework("langgraph", "graph", wrap_langgraph.times, 2_000),
+    "AutoGen core": Framework("autogen_core", "runtime", wrap_autogen.ask, 4_000, 2),
+    "AutoGen chat": Framework("autogen_agentchat", "team", wrap_autogen.chat, 1_000, 1, TEXTS),
+    "OpenAI Agents": Framework("agents", "team", wrap_openai_agents.times, 60, 1, TEXTS, 2),
+    "AG2": Framework("ag2", "hub", wrap_ag2.times, 1_000, 1, TEXTS, 20),
+    "agent-framework": Framework("agent_framework", "workflow", wrap_agent_framework.times, 2_000),
 }
+
+
+def wrapping(name: str, quick: bool) -> Table:
+    """CPU time of a sentence between agents of a framework, in each way."""
+    framework = FRAMEWORKS[name]
+    total, rounds = (framework.total // 4, 2) if quick else (framework.total, 5)
+    return compared(
+        f"A message of a wrapped {framework.team} of {name}, microseconds of CPU time",
+        framework.team, lambda *way: framework.times(*way, total // rounds), rounds,
+        f"{total} measured, each {framework.messages} message(s); seven detectors; bare: the "
+        "framework's own cost, with its turn, step or continuation",
+        messages=framework.messages,
+    )  # fmt: skip
 
 
 def payloads(quick: bool) -> Table:

@@ -90,7 +90,7 @@ def between(moments: Sequence[float]) -> list[float]:
 
 def compared(
     title: str, team: str, times: Times, rounds: int, note: str,
-    *, messages: int = 1, digits: int = 0,
+    *, messages: int = 1,
 ) -> Table:  # fmt: skip
     """What each way takes for a message, and adds to the bare one.
 
@@ -101,7 +101,6 @@ def compared(
         rounds: How many, each way in turn.
         note: What stands below.
         messages: How many there are in what is measured at once.
-        digits: After the point.
     """
     taken: dict[str, list[float]] = {way: [] for way in WAYS}
     for _ in range(rounds):
@@ -109,7 +108,7 @@ def compared(
             taken[way] += anyio.run(times, mode, is_kept)
     figures = {way: (median(us), quantiles(us, n=100)[98]) for way, us in taken.items()}
     rows = [
-        (way, *(f"{us / messages:.{digits}f}" for us in (*both, *added)))
+        (way, *(f"{us / messages:.1f}" for us in (*both, *added)))
         for way, both in figures.items()
         for added in [[us - bare for us, bare in zip(both, figures["bare"], strict=True)]]
     ]
