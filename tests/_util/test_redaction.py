@@ -257,11 +257,11 @@ def test_what_people_write_is_left_alone() -> None:
     ],
 )
 def test_no_text_makes_it_slow(piece: str) -> None:
-    """256 KiB of what nearly is a secret, again and again, take no longer than a blink."""
-    text = piece * (256 * 1024 // len(piece))
+    """64 KiB of what nearly is a secret, again and again, take no longer than a blink."""
+    text = piece * (64 * 1024 // len(piece))
     began = time.process_time()
     redact({text: [text]})
-    assert time.process_time() - began < 1.0
+    assert time.process_time() - began < 0.5
 
 
 @pytest.mark.parametrize("levels", range(5))

@@ -37,6 +37,7 @@ def forked(parent: Path, at: int, folder: Path, **more: Any) -> Path:
     return fork(parent, at, folder / "forks", disturb=disturb, **more).directory
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fork_that_changes_nothing_has_the_faults_of_its_parent(
     tmp_path: Path, kind: str

@@ -66,6 +66,7 @@ def test_before_it_acts_a_faulted_run_is_its_twin(
     assert lines(before) == lines(alone.records[: len(before)])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_a_fault_did_is_told_beside_the_trace_and_not_in_it(kind: str) -> None:
     """Each act names the record that it changed, of the target; the trace has no word of it."""

@@ -100,6 +100,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("kind", FAULTS)
 async def test_no_fault_of_a_server_or_a_model_loses_anything(kind: str) -> None:
