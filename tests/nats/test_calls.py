@@ -137,3 +137,29 @@ async def test_a_call_outside_a_turn_needs_a_membership() -> None:
     """The module's `team` has no session of its own."""
     with pytest.raises(SettingsError, match="inside an agent's function"):
         await team["bob"](1)
+
+
+async def fail_or_double(x: Any) -> Any:
+    """Double a number; a text raises, zero gives something that is no JSON."""
+    return 2 * x["n"] if x["n"] else object()
+
+
+@pytest.mark.parametrize(
+    ("problem", "reason"), [("five", "ada: TypeError: string ind"), ({"n": 0}, "ada: PayloadErr")]
+)
+async def test_a_function_that_fails_fails_the_request_and_takes_the_next(
+    url: str, problem: Any, reason: str
+) -> None:
+    """The asker hears of it at once, as often as it happens, and nothing waits behind it."""
+    async with anyio.create_task_group() as tasks, connect(url) as client:
+        await served(url, tasks, client)
+        tasks.start_soon(partial(serve_agents, NAME, {"ada": fail_or_double}, nats=url))
+        with anyio.fail_after(60):
+            for _ in range(4):  # more often than a failed turn is tried again
+                with pytest.raises(SettingsError, match=reason):
+                    await ask(client, NAME, problem, ["ada"])
+            assert await ask(client, NAME, {"n": 2}, ["ada"]) == 4
+        made, account = await rows(client), await account_of(client, NAME)
+        tasks.cancel_scope.cancel()
+    assert account.faults == []
+    assert [row["pattern"] for row in made if row["kind"] == "finding"] == ["FAIL"] * 4

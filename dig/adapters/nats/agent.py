@@ -18,6 +18,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from dig.errors import ConsumerGoneError
+from dig.runtime.agent_errors import describe
 from dig.runtime.agents import as_agent
 from dig.runtime.observers import attempt
 
@@ -34,7 +35,7 @@ from .connection import (
     store,
 )
 from .contexts import current_context, trace_context
-from .envelopes import Mail, decision_body, read_activation
+from .envelopes import ROOM, Mail, decision_body, read_activation
 from .names import KIND, MSG_ID, TRACEPARENT, VERSION, Subjects, V, consumer, token_of
 
 _FAR = 3600.0
@@ -79,8 +80,9 @@ class Membership:
             ) as client,
             anyio.create_task_group() as tasks,
         ):
+            most = client.max_payload - 2 * ROOM
             for name, agent in self._agents.items():
-                member: Any = PlainAgent(agent, tasks) if is_plain(agent) else agent
+                member: Any = PlainAgent(agent, tasks, most) if is_plain(agent) else agent
                 self._posts.append(AgentPost(client, self._names, name, member))
                 tasks.start_soon(self._posts[-1].work)
                 tasks.start_soon(self._posts[-1].beat, self._beat_s)
@@ -174,6 +176,8 @@ class AgentPost:
             else:
                 act = partial(self._agent.act, mail.view)
             value, error = await attempt(act, Exception)
+            if error is not None:
+                logger.warning("dig: %s: %s", mail.view.agent, describe(error))
             context = current_context()
         body = decision_body(mail, value, error, self._client.max_payload)
         headers = {

@@ -19,10 +19,15 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
-from dig.errors import CallError, LostTurnError, SettingsError
+from dig._util.json_values import dumps, plain
+from dig._util.redaction import masking_logger
+from dig.errors import CallError, LostTurnError, PayloadError, SettingsError
 from dig.graph.records import SYSTEM
 from dig.monitor.messages import Pending
+from dig.runtime.agent_errors import describe
 from dig.runtime.agents import Decision, EventFate, NewEvent, View
+
+logger = masking_logger("dig.nats")
 
 CALL, ANSWER, FAILURE, NOTICE = "call", "answer", "failure", "notice"
 """The types of the events of calls."""
@@ -56,6 +61,7 @@ class _Turn:
     Attributes:
         asked: The event that it answers.
         context: The trace context of that event.
+        most: The largest number of bytes of a value.
         calls: The calls that were not sent yet.
         open: The number of calls without an answer, sent or not.
         step: Is set when it makes a call, or ends.
@@ -63,12 +69,19 @@ class _Turn:
 
     asked: Pending
     context: str
+    most: int
     calls: list[_Call] = field(default_factory=list)
     open: int = 0
     step: anyio.Event = field(default_factory=anyio.Event)
     is_over: bool = False
     value: Any = None
     error: Exception | None = None
+
+    def fit(self, value: Any) -> Any:
+        """Return a value as plain JSON, small enough for a message."""
+        if (size := len(dumps(value := plain(value)))) > self.most:
+            raise PayloadError(f"a value of {size} bytes; {self.most} are the most")
+        return value
 
 
 _turn: ContextVar[_Turn] = ContextVar("turn")
@@ -105,7 +118,7 @@ class Callees(Mapping[str, Function]):
             if self.outside is None:
                 raise SettingsError(f"{name!r} can be called inside an agent's function alone")
             return await self.outside(argument, (name,))
-        call = _Call(name, argument)
+        call = _Call(name, turn.fit(argument))
         turn.calls.append(call)
         turn.open += 1
         turn.step.set()
@@ -121,24 +134,40 @@ team = Callees()
 """The agents of the session for which a function works, for modules that `digmon agent` loads."""
 
 
+@dataclass(frozen=True)
+class FailedTurn:
+    """The end of a turn that fails the requests it is about.
+
+    Attributes:
+        fates: The fates of its inputs.
+        error: The reason.
+    """
+
+    fates: list[EventFate]
+    error: str
+
+
+TurnEnd = FailedTurn | Decision
+
+
 class PlainAgent:
     """An agent made of a plain async function; its turns are tasks of this process."""
 
-    def __init__(self, function: Function, tasks: TaskGroup) -> None:
-        """Begin without turns."""
-        self._function, self._tasks = function, tasks
+    def __init__(self, function: Function, tasks: TaskGroup, most: int) -> None:
+        """Begin without turns; a value has at most so many bytes."""
+        self._function, self._tasks, self._most = function, tasks, most
         self._waiting: dict[str, tuple[_Turn, _Call]] = {}  # by the trace context of the call
-        self._latest: tuple[str, Decision] | None = None
+        self._latest: tuple[str, TurnEnd] | None = None
 
-    async def step(self, view: View, contexts: Mapping[str, str]) -> Decision:
+    async def step(self, view: View, contexts: Mapping[str, str]) -> TurnEnd:
         """Take one turn a step on: begin it, or hand it an answer.
 
         Args:
             view: The view of an activation.
             contexts: The trace contexts of its events.
 
-        Raises:
-            LostTurnError: An answer came for a turn that ended with its process.
+        Returns:
+            A decision; the turn's failure, if no caller is there to hear of it.
         """
         if self._latest is not None and self._latest[0] == view.activation:
             return self._latest[1]  # it came again; its function does not run again here
@@ -146,7 +175,7 @@ class PlainAgent:
         self._latest = view.activation, decision
         return decision
 
-    async def _step(self, view: View, contexts: Mapping[str, str]) -> Decision:
+    async def _step(self, view: View, contexts: Mapping[str, str]) -> TurnEnd:
         for event in view.events:
             context = contexts.get(event.id, "")
             if event.type in (ANSWER, FAILURE):
@@ -166,7 +195,7 @@ class PlainAgent:
                 answer = NewEvent(payload=event.payload, type="solution", final=True)
                 return Decision(fates=_consume_all([event]), outputs=[answer])
             elif event.type != NOTICE and event.sender != SYSTEM:
-                turn = _Turn(event, context)
+                turn = _Turn(event, context, self._most)
                 self._tasks.start_soon(self._run, turn)
                 await turn.step.wait()
                 return self._decide(view, turn, [event])
@@ -179,13 +208,13 @@ class PlainAgent:
     async def _run(self, turn: _Turn) -> None:
         _turn.set(turn)
         try:
-            turn.value = await self._function(turn.asked.payload)
+            turn.value = turn.fit(await self._function(turn.asked.payload))
         except Exception as error:
             turn.error = error
         turn.is_over = True
         turn.step.set()
 
-    def _consume(self, view: View, turn: _Turn, contexts: Mapping[str, str]) -> Decision:
+    def _consume(self, view: View, turn: _Turn, contexts: Mapping[str, str]) -> TurnEnd:
         """Go on with the answers that are there, each with its continuation."""
         answered = {
             context
@@ -198,17 +227,17 @@ class PlainAgent:
             del self._waiting[context]
         return decision
 
-    def _report_lost(self, view: View, event: Pending, contexts: Mapping[str, str]) -> Decision:
+    def _report_lost(self, view: View, event: Pending, contexts: Mapping[str, str]) -> TurnEnd:
         context = contexts.get(event.id, "")
         notices = [e for e in view.events if e.type == NOTICE and contexts.get(e.id) == context]
         caller = notices[0].payload if notices else {}
         reason = f"the process of {view.agent} ended while it waited for an answer"
-        if not caller.get("caller"):
-            raise LostTurnError(reason)
         text = f"LostTurnError: {reason}"
+        if not caller.get("caller"):
+            return FailedTurn(_consume_all([event, *notices]), f"{view.agent}: {text}")
         return _reply([event, *notices], caller["caller"], FAILURE, text, caller["context"])
 
-    def _decide(self, view: View, turn: _Turn, inputs: Sequence[Pending]) -> Decision:
+    def _decide(self, view: View, turn: _Turn, inputs: Sequence[Pending]) -> TurnEnd:
         caller = turn.asked.sender
         fates = _consume_all(inputs)
         if turn.calls:
@@ -221,10 +250,11 @@ class PlainAgent:
             notice = NewEvent(payload=payload, to=[view.agent], type=NOTICE)
             outputs = [NewEvent(payload=call.argument, to=[call.to], type=CALL), notice]
             return Decision(fates=fates, outputs=outputs, traceparent=context)
-        if turn.error is not None and (caller is None or turn.asked.type != CALL):
-            raise turn.error
         if turn.error is not None:
-            text = f"{type(turn.error).__name__}: {turn.error}"
+            text = describe(turn.error)
+            logger.warning("dig: %s: %s", view.agent, text)
+            if caller is None or turn.asked.type != CALL:
+                return FailedTurn(fates, f"{view.agent}: {text}")
             return _reply(inputs, str(caller), FAILURE, text, turn.context)
         if caller is None:
             answer = NewEvent(payload=turn.value, type="solution", final=True)

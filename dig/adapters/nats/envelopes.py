@@ -22,8 +22,9 @@ from dig._util.text import first_wrong
 from dig.errors import DecisionError, PayloadError, RawError, RecordError
 from dig.monitor.messages import About, Pending
 from dig.runtime.agent_errors import describe
-from dig.runtime.agents import View, as_decision
+from dig.runtime.agents import Decision, View, as_decision
 
+from .calls import FailedTurn
 from .names import CLIENT, EPOCH, KIND, MSG_ID, OUT, TRACEPARENT, VERSION, T, V
 
 ROOM = 64 * 1024
@@ -36,7 +37,10 @@ class _Body(BaseModel):
 
 
 class DecisionBody(_Body):
-    """The end of an activation: a decision, or an error's text."""
+    """The end of an activation: a decision, or an error's text.
+
+    With both, the decision counts, and the requests that its inputs are about have failed.
+    """
 
     activation: str
     mark: str
@@ -228,6 +232,8 @@ def decision_body(mail: Mail, value: object, error: BaseException | None, most: 
     try:
         if error is not None:
             raise error
+        if isinstance(value, FailedTurn):
+            ended["error"], value = value.error, Decision(fates=value.fates)
         decision = as_decision(value)
         if any(output.policy is not None for output in decision.outputs):
             raise DecisionError("a delivery policy is code, and cannot leave its process")

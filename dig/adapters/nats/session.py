@@ -14,13 +14,14 @@ from typing import Any
 
 from dig._util.frozen import frozen
 from dig._util.json_values import dumps
+from dig._util.ranges import union
 from dig._util.redaction import masking_logger
 from dig.errors import DecisionError, PayloadError, RawError, RequestError
 from dig.graph import records
 from dig.graph.chain import checksum
 from dig.graph.records import Record, micros
 from dig.monitor.messages import Answered, Effect, Output, Over, Started, TakenOut, Wake
-from dig.runtime.agents import View
+from dig.runtime.agents import View, as_decision
 from dig.runtime.resume import Resumption
 
 from .envelopes import (
@@ -272,14 +273,27 @@ class HeldSession:
         if body.usage and (usage := running.view.usage) is not None:
             usage.update(body.usage)
         error: Exception | None = None
-        if body.error is not None:
+        if body.error is not None and value is None:
             error = recorded_error(body.error)
         elif len(dumps(value)) > self._terms.most_bytes - ROOM:
             error = PayloadError("journal too large: as ASCII the decision is more than a message")
         if error is not None:
             self._end(started, lambda: self._host.fail_activation(started, error))
         else:
-            self._end(started, lambda: self._host.end_activation(started, value))
+            self._end(started, lambda: self._end_turn(started, value, body.error))
+
+    def _end_turn(
+        self, started: Started, value: object, failure: str | None
+    ) -> tuple[list[Effect], float | None]:
+        """End an activation; with a failure, the requests that its inputs are about fail, too."""
+        requests = self._host.requests
+        inputs = self._monitor.graph.running[started.activation].inputs
+        fates = as_decision(value).fates if failure else ()
+        consumed = {row.event for row in fates if row.fate == "consume"}
+        about = [event.sources for event in inputs if event.id in consumed]
+        failed = requests.open(union(about)) if about else []
+        effects, again_s = self._host.end_activation(started, value)
+        return effects + requests.fail("error", failed, started.activation, failure or ""), again_s
 
     def _end(self, started: Started, end: Callable[[], tuple[list[Effect], float | None]]) -> None:
         again_s: float | None = None
