@@ -243,8 +243,11 @@ def pull(
 
     `digmon view`, `check`, `why`, `report` and `fork` take them like any run.
     """
-    from dig.adapters.nats.connection import connect
+    from dig.adapters.nats.connection import EXAMPLE, connect
     from dig.adapters.nats.pull import pull
+
+    if nats != "-" and not set(nats) & set(".:"):
+        raise SettingsError(f"the server comes before the session, and {nats!r} is none: {EXAMPLE}")
 
     async def run() -> None:
         async with connect(url, credentials=creds) as client:

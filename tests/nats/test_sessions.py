@@ -16,12 +16,12 @@ import anyio
 import pytest
 from nats.aio.client import Client
 
-from dig.adapters.nats import ownership
+from dig.adapters.nats import connection, ownership
 from dig.adapters.nats.client import AwaitedAnswers, ask, pose
 from dig.adapters.nats.connection import GaplessReader, Puller, connect, store
 from dig.adapters.nats.names import KIND, MSG_ID, TRACEPARENT, VERSION, Subjects, V
 from dig.adapters.nats.ownership import Lease, until_free
-from dig.adapters.nats.pull import JournalCopy, copy_session
+from dig.adapters.nats.pull import JournalCopy, copy_session, pull
 from dig.adapters.nats.server import _await_start, find_server, free_port
 from dig.adapters.nats.serving import make_session, serve, serve_all, session_rows
 from dig.adapters.nats.session import Terms
@@ -699,3 +699,37 @@ def test_the_server_is_found_or_the_tests_say_so() -> None:
     """The program is one that can be run."""
     text = subprocess.run([find_server(), "--version"], capture_output=True, text=True).stdout
     assert text.startswith("nats-server: v2.")
+
+
+async def test_a_problem_for_a_session_that_is_not_there_is_refused(url: str) -> None:
+    """The asker hears at once how to start it."""
+    async with connect(url) as client:
+        with pytest.raises(SettingsError, match=r"no session nosuch .* serve --session nosuch"):
+            with anyio.fail_after(30):
+                await ask(client, "nosuch", 1)
+
+
+async def test_a_refused_pull_leaves_no_directory(url: str, tmp_path: Path) -> None:
+    """What is in the way of a later run is not made."""
+    async with connect(url) as client:
+        with pytest.raises(BaseExceptionGroup) as group:
+            await pull(client, tmp_path / "runs", "nosuch", follow=False, tell=print)
+    assert group.group_contains(SettingsError, match="no session nosuch")
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("http://127.0.0.1:4222", "is no address"),
+        ("nats://127.0.0.1:1", "serve --embedded .*DIG_N"),
+    ],
+)
+async def test_no_server_is_said_with_what_to_do(
+    address: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong scheme is refused before anything is tried."""
+    monkeypatch.setattr(connection, "CONNECT_S", 0.3)
+    with pytest.raises(SettingsError, match=reason):
+        async with connect(address):
+            pass

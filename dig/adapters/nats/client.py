@@ -29,14 +29,19 @@ POLL_S = 2.0
 async def pose(
     client: Client, names: Subjects, payload: Any, to: Sequence[str] = (), kind: str = "problem"
 ) -> str:
-    """Store a problem; return the trace context by which the answer is known."""
+    """Store a problem; return the trace context by which the answer is known.
+
+    Raises:
+        SettingsError: There is no such session.
+    """
     context, name = problem_context(), secrets.token_hex(12)
     body = dumps({"payload": payload, "to": list(to), "type": kind, "sent": time.time()})
     headers = {
         V: VERSION, KIND: "problem", MSG_ID: f"p.{name}", TRACEPARENT: context
     }  # fmt: skip
     subject = names.raw_subject(CLIENT)
-    await store(client.jetstream(timeout=ANSWER_S), subject, body.encode(), headers)
+    js = client.jetstream(timeout=ANSWER_S)
+    await store(js, subject, body.encode(), headers, session=names.session)
     return context
 
 

@@ -25,12 +25,14 @@ from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 from dig._util.redaction import masking_logger
 from dig.errors import ConsumerGoneError, DamageError, SettingsError, WrongSequenceError
 
-from .names import T, consumer
+from .names import T, consumer, no_session
 
 logger = masking_logger("dig.nats")
 
-CONNECT_S, ANSWER_S, HEARTBEAT_S = 10.0, 2.0, 2.0
+CONNECT_S, ANSWER_S, HEARTBEAT_S = 5.0, 2.0, 2.0
 """Seconds to wait for the first connection, for an answer, and between signs of life."""
+
+EXAMPLE = "they look like nats://127.0.0.1:4222"
 
 _WRONG_SEQUENCE, _TOO_LARGE = (10071, 10164), 10054
 _FAR = 60.0
@@ -65,6 +67,10 @@ async def connect(
     Raises:
         SettingsError: No server answers there, or it refuses the user.
     """
+    for address in url.split(","):
+        scheme, mark, _ = address.strip().partition("://")
+        if mark and scheme not in ("nats", "tls", "ws", "wss"):
+            raise SettingsError(f"{public_url(address)} is no address of a server: {EXAMPLE}")
     user = urlsplit(url.partition(",")[0]).username
     refusals: list[Exception] = []
 
@@ -91,7 +97,8 @@ async def connect(
     except (TimeoutError, *TROUBLE) as error:
         reason = refusals[-1] if refusals else error
         raise SettingsError(
-            f"no connection to {public_url(url)}: {reason or 'no answer'}"
+            f"no connection to {public_url(url)}: {reason or 'no answer'}; start a server on this "
+            "machine (digmon serve --embedded --session NAME), or name one (--nats URL, DIG_NATS)"
         ) from None
     try:
         yield client
@@ -102,7 +109,7 @@ async def connect(
 
 async def store(
     js: JetStreamContext, subject: str, data: bytes, headers: Mapping[str, str],
-    standing: Callable[[bool], None] = lambda stands: None,
+    standing: Callable[[bool], None] = lambda stands: None, session: str | None = None,
 ) -> api.PubAck:  # fmt: skip
     """Publish a message until the server has stored it.
 
@@ -112,11 +119,12 @@ async def store(
         data: Its body.
         headers: Its headers, with an id.
         standing: Is told that nothing moves until the server can store it, and that it could.
+        session: The session, if it may be missing: without its streams for a second, it is.
 
     Raises:
         WrongSequenceError: Its guard does not hold; or the message was stored by an attempt whose
             answer was lost.
-        SettingsError: It is larger than the server takes.
+        SettingsError: It is larger than the server takes, or there is no such session.
     """
     waited_s = 0.0
     while True:
@@ -135,6 +143,8 @@ async def store(
             reason = str(error.description)
         except (NoStreamResponseError, *TROUBLE) as error:
             reason = str(error) or type(error).__name__
+            if session and waited_s >= 0.8 and isinstance(error, NoStreamResponseError):
+                raise no_session(session) from None
         else:
             if waited_s:
                 standing(False)

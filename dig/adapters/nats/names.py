@@ -122,6 +122,14 @@ class Subjects:
         return f"dig.{self.session}.beat.{token}"
 
 
+def no_session(session: str) -> SettingsError:
+    """Make the error about a session that nobody has made."""
+    return SettingsError(
+        f"there is no session {session} on this server; "
+        f"start it with: digmon serve --session {session}"
+    )
+
+
 def consumer(token: str) -> str:
     """The durable consumer of an agent's inbox."""
     return f"agent-{token}"

@@ -15,6 +15,7 @@ from pathlib import Path
 import anyio
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.js import JetStreamContext
 
 from dig.errors import JournalError, SettingsError
 from dig.traces.journal.durable_files import write_file
@@ -23,7 +24,7 @@ from dig.traces.journal.locking import lock
 from dig.traces.journal.reader import TRACE
 
 from .connection import ANSWER_S, GaplessReader, patiently, sequence_of
-from .names import WALL, Subjects, check_session
+from .names import WALL, Subjects, check_session, no_session
 from .streams import list_sessions
 
 
@@ -90,10 +91,7 @@ async def copy_session(
         tell: Is told what is there.
     """
     js = client.jetstream(timeout=ANSWER_S)
-    info = await patiently(lambda: js.stream_info(copy.names.journal))
-    if info is None:
-        raise SettingsError(f"there is no session {copy.names.session} on this server")
-    last, is_told = int(info.state.last_seq), False
+    last, is_told = await _last_sequence(js, copy.names), False
     reader = GaplessReader(client, copy.names.journal, copy.sequence)
     try:
         while follow or copy.sequence < last:
@@ -104,6 +102,14 @@ async def copy_session(
                 tell(f"{copy.path}: {copy.sequence} messages")
     finally:
         copy.close()
+
+
+async def _last_sequence(js: JetStreamContext, names: Subjects) -> int:
+    """The last sequence of a journal; a SettingsError, if there is no such session."""
+    info = await patiently(lambda: js.stream_info(names.journal))
+    if info is None:
+        raise no_session(names.session)
+    return int(info.state.last_seq)
 
 
 async def pull(
@@ -124,6 +130,7 @@ async def pull(
             names = [session] if session else await patiently(lambda: list_sessions(js))
             for name in names:
                 if name not in copied:
+                    await _last_sequence(js, Subjects(name))  # before a directory is made
                     copied.add(name)
                     tasks.start_soon(copy_session, client, JournalCopy(runs, name), follow, tell)
             if not follow or session:
