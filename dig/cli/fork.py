@@ -117,8 +117,8 @@ def fork(
     at = min((row["at"] for row in rows), default=changes.at)
     if at is None:
         raise SettingsError("say where it goes on: --at N; --list shows the records")
+    from dig.tasks.run.crew import named_crew, task_crew
     from dig.tasks.run.run_fork import fork as go_on
-    from dig.tasks.run.run_fork import named_crew, task_crew
     from dig.traces.journal.journal import read_side
     from dig.traces.journal.reader import trace_path
     from dig.traces.replay.kinds import read_interventions

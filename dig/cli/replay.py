@@ -48,7 +48,7 @@ def replay(
 
 def _setup_beside(path: Path, detectors: tuple[str, ...]) -> "Setup | None":
     """Return the setup of a run of simulated agents with a user's detectors."""
-    from dig.tasks.run.run_fork import simulated_crew
+    from dig.tasks.run.crew import simulated_crew
     from dig.traces.journal.journal import SIDE, read_side
     from dig.traces.replay.header import header_of
     from dig.traces.replay.tape import read_requests

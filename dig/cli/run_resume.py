@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from dig.runtime.alerts import Alerts
     from dig.show.terminal.live import LiveView
     from dig.tasks.run.arrange import Disturbance
+    from dig.tasks.run.crew import Crew
     from dig.tasks.run.execute import Execution
     from dig.tasks.run.methods import Arrangement
-    from dig.tasks.run.run_fork import Crew
     from dig.traces.journal.journal import Keeping
 
 
@@ -111,7 +111,7 @@ def _crew(
     detectors: Sequence[str],
 ) -> "Crew":
     """Make the team of the run: named by the user, or simulated agents."""
-    from dig.tasks.run.run_fork import model_crew, named_crew, simulated_crew, task_crew
+    from dig.tasks.run.crew import model_crew, named_crew, simulated_crew, task_crew
     from dig.tasks.run.team_run import SIMULATED
 
     if values := models.model_values():

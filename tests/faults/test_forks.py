@@ -15,8 +15,9 @@ from dig.faults.inject.fault import Fault
 from dig.faults.inject.fault_catalogue import KINDS
 from dig.faults.inject.faulty_team import FaultyTeam, disturbance_of
 from dig.graph.records import Join, Leave
+from dig.tasks.run.crew import Crew
 from dig.tasks.run.execute import execute
-from dig.tasks.run.run_fork import Crew, fork
+from dig.tasks.run.run_fork import fork
 from dig.tasks.run.team_run import TeamRun
 from dig.traces.journal.journal import read_side
 from dig.traces.journal.reader import TRACE, read_records

@@ -39,9 +39,10 @@ from dig.runtime import Decision, NewEvent, Plan, Setup, View, simulate
 from dig.runtime.checkpoint import PastActivation, is_deterministic
 from dig.runtime.simulator import Simulation
 from dig.tasks.run.arrange import arrange, make_task
+from dig.tasks.run.crew import Crew, simulated_crew, task_crew
 from dig.tasks.run.execute import execute
 from dig.tasks.run.judging import Judging
-from dig.tasks.run.run_fork import Crew, fork, simulated_crew, task_crew
+from dig.tasks.run.run_fork import fork
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
 from dig.traces.journal.journal import SIDE, Journal, read_side

@@ -13,10 +13,11 @@ from dig.detectors.thresholds import Thresholds
 from dig.graph.records import End, Finish
 from dig.runtime.agents import Decision, Plan, View
 from dig.tasks.run.arrange import make_run
+from dig.tasks.run.crew import Crew
 from dig.tasks.run.execute import Execution, execute
 from dig.tasks.run.judging import Judging
 from dig.tasks.run.measures import origin_rows
-from dig.tasks.run.run_fork import Crew, fork
+from dig.tasks.run.run_fork import fork
 from dig.tasks.run.team_run import TeamRun
 from dig.traces.usage import Costs, tokens
 

@@ -16,7 +16,8 @@ from dig.graph.records import Deliver, Emit, Finish, Record
 from dig.runtime.setup import Setup
 from dig.runtime.simulator import Simulation
 from dig.tasks.run.arrange import arrange, make_task
-from dig.tasks.run.run_fork import Crew, fork
+from dig.tasks.run.crew import Crew
+from dig.tasks.run.run_fork import fork
 from dig.traces.journal.reader import read_records
 from dig.traces.replay.rerun import rerun
 from dig.traces.replay.rewind import rewind

@@ -33,7 +33,8 @@ from dig.runtime import Setup, simulate
 from dig.runtime.agent_errors import STACK
 from dig.runtime.checkpoint import RunningActivation
 from dig.runtime.simulator import Simulation
-from dig.tasks.run.run_fork import Crew, fork
+from dig.tasks.run.crew import Crew
+from dig.tasks.run.run_fork import fork
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE, read_records
 from dig.traces.replay.changes import TellAgent

@@ -40,9 +40,9 @@ from dig.graph.codec import encode
 from dig.runtime.checkpoint import is_deterministic
 from dig.tasks.run import run_fork as forking
 from dig.tasks.run.arrange import Disturbance
+from dig.tasks.run.crew import Crew, model_crew, named_crew, simulated_crew, task_crew
 from dig.tasks.run.execute import INTERRUPTED
 from dig.tasks.run.methods import Arrangement
-from dig.tasks.run.run_fork import Crew
 from dig.tasks.run.teams import models
 from dig.tasks.user_objects import load
 from dig.traces.journal.durable_files import write_file
@@ -180,12 +180,12 @@ class Replayer:
                 "they have: name a team that brings its Setup, with --team module:team"
             )
         if trying.same_model is not None:
-            return forking.model_crew(source.side, trying.same_model, trying.task, trying.detectors)
+            return model_crew(source.side, trying.same_model, trying.task, trying.detectors)
         if trying.task is not None:
-            return forking.task_crew(source.side, trying.task, trying.team, trying.detectors)
+            return task_crew(source.side, trying.task, trying.team, trying.detectors)
         if trying.team is not None:
-            return forking.named_crew(trying.team)
-        return forking.simulated_crew(source.side, trying.detectors)
+            return named_crew(trying.team)
+        return simulated_crew(source.side, trying.detectors)
 
     def _check_entry(self, source: RunSource) -> None:
         """Refuse wrapped teams without replays, and an entry without use."""

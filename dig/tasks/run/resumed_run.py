@@ -25,10 +25,10 @@ from dig.traces.replay.rerun import setup_of
 from dig.traces.replay.tape import RecordedLines, read_requests
 
 from .arrange import Disturbance
+from .crew import Crew, task_tools
 from .execute import Execution, resume
 from .measures import Counts
 from .methods import Arrangement
-from .run_fork import Crew, task_tools
 from .teams import in_virtual_time, models
 
 

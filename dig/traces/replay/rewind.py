@@ -188,6 +188,6 @@ def _with_tools(
         raise ReplayError(
             f"{path} is a run of a task, and its agents may call tools, which are not in its "
             "journal: hand in `tools={...}`, or a `setup`, such as that of "
-            "`dig.tasks.run.run_fork.simulated_crew`"
+            "`dig.tasks.run.crew.simulated_crew`"
         )
     return replace(setup, tools=tools or {})

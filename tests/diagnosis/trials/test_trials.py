@@ -29,8 +29,8 @@ from dig.faults.inject.fault import Fault
 from dig.graph.records import Emit, Leave
 from dig.show.document import Hypothesis
 from dig.tasks.run import run_fork as run_fork
+from dig.tasks.run.crew import Crew, simulated_crew
 from dig.tasks.run.execute import execute
-from dig.tasks.run.run_fork import Crew, simulated_crew
 from dig.tasks.run.team_run import TeamRun
 from dig.traces.journal.journal import SIDE, Journal, read_side
 from dig.traces.journal.reader import TRACE, read_records
