@@ -69,7 +69,7 @@ def test_a_run_of_async_functions_in_virtual_time_forks_in_virtual_time(call: An
     ("arguments", "said"),
     [
         (["--task", "my_own:SLOW"], "the run's task was 'my_own:TASK', not 'my_own:SLOW'"),
-        ([], "name its task (--task)"),
+        ([], "--task my_own:TASK --team MODULE:TEAM"),
         (["--team", "my_own:SLEEPERS"], "with fork, --real-time"),
     ],
 )
