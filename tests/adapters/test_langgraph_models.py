@@ -16,7 +16,8 @@ from langchain_openai import ChatOpenAI
 from langgraph.errors import GraphRecursionError
 from openai import APIStatusError
 
-from tests.llm.server import calls
+from tests.llm.llama import Llama
+from tests.llm.server import calls, serving
 
 from . import model_scripts
 from .langgraph_teams import Watched
@@ -28,6 +29,7 @@ from .model_scripts import (
     STOCK,
     Alarm,
     price,
+    says_in_turn,
     stock,
     you_are,
 )
@@ -74,6 +76,18 @@ def test_what_a_weak_model_does_is_found(mode: str, case: str) -> None:
     """An alarm of the right kind, and none of another."""
     script, alarm = CASES[case]
     assert both(mode, **script)[1] == {alarm}
+
+
+def test_the_note_about_a_loop_of_calls_reaches_the_model() -> None:
+    """A tool reads no notes, so the asker is told."""
+    script, _ = CASES["the same call without an end"]
+    watched = Watched("heal", tools=True)
+    with serving(Llama(says_in_turn(**script))) as server:
+        ask(server.url, watched, (price, stock), 60)
+    watched.must_be_sound()
+    messages = [message for request in server.requests for message in request["messages"]]
+    notes = [message["content"] for message in messages if message.get("name") == "monitor"]
+    assert notes and notes[0].startswith("This was said 5 times now")
 
 
 @MODES
