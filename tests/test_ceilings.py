@@ -18,8 +18,8 @@ from .test_architecture import MODULES, ROOT, imported
 LINES = {
     "dig": 198,
     "_util": 642,
-    "adapters": 9_316,
-    "cli": 2_258,
+    "adapters": 9_342,
+    "cli": 2_267,
     "detectors": 3_950,
     "diagnosis": 6_758,
     "faults": 1_317,

@@ -95,7 +95,11 @@ def serve(
 
 
 def _names(text: str) -> list[str]:
-    return [name for part in text.split(",") if (name := part.strip())]
+    names = [name for part in text.split(",") if (name := part.strip())]
+    for name in names:
+        if wrong := "".join(c for c in name if not (c.isalnum() or c in "_-.")):
+            raise SettingsError(f"an agent's name has letters, digits, _ - and ., not {wrong!r}")
+    return names
 
 
 def _setup(
@@ -139,7 +143,11 @@ def agent(
 
     The same name may be served by several processes: they share its work.
     """
+    from dig.adapters.nats import need_nats
     from dig.tasks.user_objects import load
+
+    need_nats()
+    from dig.adapters.nats.calls import is_plain
 
     source_object = load(source, "agent")
     team = {
@@ -150,6 +158,8 @@ def agent(
     }
     if absent := [name for name, agent in team.items() if isinstance(agent, Mapping)]:
         raise SettingsError(f"{source} has no agent called {absent[0]!r}")
+    if len(team) > 1 and is_plain(source_object):
+        raise SettingsError(f"{source} is one function: several names need a mapping with all")
     creds = str(credentials) if credentials else None
     with _server(nats, False, runs) as url:
         _run(partial(_join, session, team, nats=url, credentials=creds))

@@ -134,6 +134,7 @@ class Account:
             if is_own and marks.get(name) == body["mark"]:
                 first.setdefault(name, (message.sequence, body))
         emits = {row["event"]: row for row in self.by_kind["emit"]}
+        known = {*self.by_kind["run"][0]["agents"], *(r["agent"] for r in self.by_kind["join"])}
         ended: set[str] = set()
         for row in self.by_kind["end"]:
             name = row["activation"]
@@ -150,6 +151,9 @@ class Account:
                     self._fault("error lost", name)
                 continue
             said = [(o["payload"], o["to"], o["type"]) for o in value["outputs"]]
+            if said and said[0][2] == "call" and known.isdisjoint(said[0][1]):
+                reason = f"no agent called {said[0][1][0]} is here"  # the session's own answer
+                said[0] = (reason, [agents[name]], "failure")
             made = [
                 (emits[e].get("payload"), emits[e]["to"], emits[e]["type"]) for e in row["outputs"]
             ]

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from typer.testing import CliRunner
 
 import dig
+from dig.adapters.nats import agent
 from dig.adapters.nats.calls import team
 from dig.adapters.nats.client import ask
 from dig.adapters.nats.connection import connect
 from dig.adapters.nats.serving import serve
-from dig.errors import LostTurnError, SettingsError
+from dig.cli.app import app
+from dig.errors import CallError, LostTurnError, SettingsError
 
 from .account import account_of
 from .harness import NAME, SERVICE, SETUP, has_inbox, rows, serve_agents, until
@@ -163,3 +168,61 @@ async def test_a_function_that_fails_fails_the_request_and_takes_the_next(
         tasks.cancel_scope.cancel()
     assert account.faults == []
     assert [row["pattern"] for row in made if row["kind"] == "finding"] == ["FAIL"] * 4
+
+
+async def test_a_call_of_nobody_is_answered_at_once(url: str) -> None:
+    """The caller may catch it; nothing is healed."""
+
+    async def careful(x: Any) -> Any:
+        try:
+            return await team["nobody"](x)
+        except CallError as error:
+            return str(error)
+
+    async with anyio.create_task_group() as tasks, connect(url) as client:
+        await served(url, tasks, client)
+        tasks.start_soon(partial(serve_agents, NAME, {"ada": careful}, nats=url))
+        with anyio.fail_after(60):
+            answer = await ask(client, NAME, 1, ["ada"])
+        made, account = await rows(client), await account_of(client, NAME)
+        tasks.cancel_scope.cancel()
+    assert answer == "nobody: no agent called nobody is here"
+    assert account.faults == []
+    assert [row["pattern"] for row in made if row["kind"] == "finding"] == []
+
+
+async def test_an_agent_says_that_it_joined_waits_and_failed(
+    url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is one line."""
+    monkeypatch.setattr(agent, "WAIT_S", 0.0)
+    caplog.set_level(logging.INFO, "dig.nats")
+    async with anyio.create_task_group() as tasks, connect(url) as client:
+        tasks.start_soon(partial(serve_agents, NAME, {"ada": fail_or_double}, nats=url))
+        await until(lambda: has_said(caplog, "ada waits for session news"))
+        await served(url, tasks, client)
+        await until(lambda: has_said(caplog, "ada has joined news"))
+        with pytest.raises(SettingsError):
+            await ask(client, NAME, "five", ["ada"])
+        tasks.cancel_scope.cancel()
+    assert "dig: ada: TypeError: string indices must be integers" in caplog.text
+
+
+async def has_said(caplog: pytest.LogCaptureFixture, text: str) -> bool:
+    return text in caplog.text
+
+
+def test_agents_that_cannot_work_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before any server is looked for."""
+    (tmp_path / "two_kinds.py").write_text("def plain(x): ...\nasync def well(x): ...\n")
+    monkeypatch.chdir(tmp_path)
+    for names, source, reason in [
+        ("ada", "two_kinds:plain", "make it async"),
+        ("ada,bob", "two_kinds:well", "mapping"),
+        ("a*a", "two_kinds:well", "letters"),
+    ]:
+        result = CliRunner().invoke(app, ["agent", NAME, names, source, "--nats", "nats://[::1]:1"])
+        assert isinstance(result.exception, SettingsError)
+        assert reason in str(result.exception)

@@ -6,9 +6,12 @@ process, and the function runs again; the first stored decision counts.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
+from inspect import iscoroutinefunction, isfunction, unwrap
 from itertools import chain, repeat
+from math import inf
 from typing import Any
 
 import anyio
@@ -17,7 +20,7 @@ from anyio.abc import TaskStatus
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from dig.errors import ConsumerGoneError
+from dig.errors import ConsumerGoneError, SettingsError
 from dig.runtime.agent_errors import describe
 from dig.runtime.agents import as_agent
 from dig.runtime.observers import attempt
@@ -40,6 +43,9 @@ from .names import KIND, MSG_ID, TRACEPARENT, VERSION, Subjects, V, consumer, to
 
 _FAR = 3600.0
 
+WAIT_S = 5.0
+"""Seconds after which an agent says that it waits for its session."""
+
 
 class Membership:
     """Agents of a session in this process; `dig.join` describes the arguments.
@@ -52,6 +58,9 @@ class Membership:
         beat_s: float,
     ) -> None:  # fmt: skip
         """Begin without a connection."""
+        for name, agent in agents.items():
+            if isfunction(agent) and not iscoroutinefunction(unwrap(agent)):
+                raise SettingsError(f"the function of {name!r} waits for nothing: make it async")
         self._agents: dict[str, Any] = {
             name: a if is_plain(a) else as_agent(a) for name, a in agents.items()
         }
@@ -101,7 +110,7 @@ class AgentPost:
     def __init__(self, client: Client, names: Subjects, name: str, agent: Any) -> None:
         """Begin before the first mail."""
         self._client, self._names, self._agent = client, names, agent
-        self._token = token_of(name)
+        self._name, self._token = name, token_of(name)
         self._js = client.jetstream(timeout=ANSWER_S)
         self._inbox: Puller | None = None
 
@@ -122,6 +131,7 @@ class AgentPost:
     async def work(self) -> None:
         """Take message after message."""
         stream, ack_wait_s = self._names.to, await self._await_inbox()
+        logger.info("dig: %s has joined %s", self._name, self._names.session)
         while True:
             try:
                 if self._inbox is None:
@@ -138,10 +148,17 @@ class AgentPost:
 
     async def _await_inbox(self) -> float:
         """Wait for the inbox, made by the monitor at the join; return the `ack_wait`."""
-        stream, name = self._names.to, consumer(self._token)
+        stream, name, session = self._names.to, consumer(self._token), self._names.session
+        until_s = time.monotonic() + WAIT_S
         for attempt_s in chain((0.02, 0.05, 0.1, 0.2, 0.5), repeat(1.0)):
             if (info := await patiently(lambda: self._js.consumer_info(stream, name))) is not None:
                 break
+            if time.monotonic() >= until_s:
+                until_s = inf
+                text = (
+                    "dig: %s waits for session %s, which nobody serves: digmon serve --session %s"
+                )
+                logger.warning(text, self._name, session, session)
             await anyio.sleep(attempt_s)
         return float(info.config.ack_wait or 30.0)
 

@@ -24,6 +24,7 @@ from dig.monitor.messages import Answered, Effect, Output, Over, Started, TakenO
 from dig.runtime.agents import View, as_decision
 from dig.runtime.resume import Resumption
 
+from .calls import CALL, FAILURE, NOTICE
 from .envelopes import (
     ROOM,
     DecideBody,
@@ -280,7 +281,18 @@ class HeldSession:
         if error is not None:
             self._end(started, lambda: self._host.fail_activation(started, error))
         else:
+            self._answer_calls_to_nobody(started.agent, value)
             self._end(started, lambda: self._end_turn(started, value, body.error))
+
+    def _answer_calls_to_nobody(self, agent: str, value: Any) -> None:
+        """Make the call of an agent that never joined its own answer, so that the caller hears."""
+        outputs = value.get("outputs") if isinstance(value, dict) else None
+        if not outputs or [output.get("type") for output in outputs] != [CALL, NOTICE]:
+            return
+        names = ", ".join(map(str, to := outputs[0].get("to") or ()))
+        if not any(name in self._monitor.graph.agents or name in self.notes.away for name in to):
+            reason = f"no agent called {names} is here"
+            outputs[0] = {"type": FAILURE, "to": [agent], "payload": reason}
 
     def _end_turn(
         self, started: Started, value: object, failure: str | None
