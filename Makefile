@@ -52,6 +52,10 @@ FAULTS ?= 500
 # The number of tests that run at once. Each worker collects all tests first, some seconds of work.
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
+# Where bytecode is not kept, each worker and each command in a test compiles all modules anew, and
+# rewrites the assertions of the tests: half a minute of a run on two cores.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
 # Installs into an environment: by uv, which takes seconds, else by its own pip. The uv of PATH, or
 # the one that comes into .venv with it; a machine for which there is no uv has pip.
