@@ -16,10 +16,7 @@ from .options import At, Cleaned, PerAgent, Trace
 @app.command(cls=naming(formats="dig.traces.interchange.exports:FORMATS"))
 def export(
     run: Trace,
-    format: Annotated[
-        str,
-        typer.Option(help="{formats}; or otlp: sent or, with -o, a file."),
-    ],
+    format: Annotated[str, typer.Option(help="{formats}; or otlp: sent or, with -o, a file.")],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to; standard output, if not given.")
     ] = None,

@@ -202,10 +202,7 @@ def ask(
 
 @app.command()
 def sessions(
-    nats: Nats = None,
-    credentials: Creds = None,
-    runs: Runs = Path("runs"),
-    as_json: AsJson = False,
+    nats: Nats = None, credentials: Creds = None, runs: Runs = Path("runs"), as_json: AsJson = False
 ) -> None:
     """List the sessions of a server: owner, epoch, lag, late decisions, take-overs."""
     from rich.console import Console

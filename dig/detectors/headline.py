@@ -120,11 +120,7 @@ class Headlines:
         return None
 
     def _request(
-        self,
-        graph: InteractionGraph,
-        finding: Finding | FindingRow,
-        origin: str | None,
-        words: str,
+        self, graph: InteractionGraph, finding: Finding | FindingRow, origin: str | None, words: str
     ) -> str:
         sources = graph.sources_about(finding.subject)
         noun = "request" if graph.run.session else "run"

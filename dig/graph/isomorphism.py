@@ -66,11 +66,7 @@ class Diagram:
         return self._sweep(range(len(self.labels) - 1, -1, -1), self.out, colours, paint)
 
     def _sweep(
-        self,
-        order: range,
-        arcs: Sequence[Sequence[Arc]],
-        colours: Sequence[Any],
-        paint: Paint,
+        self, order: range, arcs: Sequence[Sequence[Arc]], colours: Sequence[Any], paint: Paint
     ) -> Colours:
         swept: Colours = [None] * len(self.labels)
         for node in order:
@@ -123,10 +119,7 @@ def _numbers() -> Paint:
 
 
 def _refine(
-    diagrams: Sequence[Diagram],
-    colours: Sequence[Colours],
-    paints: Callable[[], Paint],
-    tick: Tick,
+    diagrams: Sequence[Diagram], colours: Sequence[Colours], paints: Callable[[], Paint], tick: Tick
 ) -> list[Colours]:
     """Sweep forth and back until a sweep tells no more nodes apart."""
     now = list(colours)

@@ -36,14 +36,7 @@ from .records import (
     FateName,
     Record,
 )
-from .state import (
-    BUFFERED,
-    FLYING,
-    ActivationState,
-    AgentState,
-    EventState,
-    by_number,
-)
+from .state import BUFFERED, FLYING, ActivationState, AgentState, EventState, by_number
 
 CODES: dict[FateName, int] = {fate: code for code, fate in enumerate(FATES)}
 """The number that stands for a fate in the history."""

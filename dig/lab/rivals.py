@@ -17,18 +17,7 @@ from dig.detectors.interventions import Create, Intervention, Reroute
 from dig.detectors.protocols import Detector, Healer
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import (
-    NOTICE,
-    Deliver,
-    Emit,
-    End,
-    Join,
-    Leave,
-    Record,
-    Run,
-    Start,
-    micros,
-)
+from dig.graph.records import NOTICE, Deliver, Emit, End, Join, Leave, Record, Run, Start, micros
 
 SILENCE_S = 10.0
 """Seconds in which nothing happens; the windows of MC and DL in the experiments are as long."""

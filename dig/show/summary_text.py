@@ -7,15 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dig._util.text import (
-    MOST_LISTED,
-    counted,
-    cut,
-    name,
-    names,
-    one_line,
-    safe_text,
-)
+from dig._util.text import MOST_LISTED, counted, cut, name, names, one_line, safe_text
 from dig.detectors.describe import counts_text
 from dig.graph.words import seconds
 from dig.runtime.result import Left, RunResult

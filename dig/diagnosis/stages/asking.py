@@ -155,9 +155,7 @@ class StageAnswers:
         reasons = [stage.why for stage in self.stages if stage.status == "failed"]
         note = ": ".join(filter(None, [NOT_ANSWERED, *reasons[-1:]]))
         return replace(
-            ranked,
-            stages=(*self.stages, *ranked.stages),
-            notes=(note, *notes, *ranked.notes),
+            ranked, stages=(*self.stages, *ranked.stages), notes=(note, *notes, *ranked.notes)
         )
 
     def cost(self) -> CostRow:

@@ -126,10 +126,7 @@ def _frequency_payloads(reading: Reading) -> Payloads:
 
 
 _PAYLOADS: Mapping[str, Payloads] = MappingProxyType(
-    {
-        COUNT_FREQUENCY: _frequency_payloads(Numbers()),
-        NEWSGROUPS: _frequency_payloads(Posts()),
-    }
+    {COUNT_FREQUENCY: _frequency_payloads(Numbers()), NEWSGROUPS: _frequency_payloads(Posts())}
 )
 
 

@@ -79,7 +79,7 @@ class HealingScores:
                 "chosen because they fail unhealed. `watchdog` tells all to continue after a "
                 "silence, `retry` poses the problem again; neither knows a graph. `dig` heals as "
                 "in the paper, `dig+` step by step. Calls: activations of agents. s: seconds of "
-                f"valid answers. {self._between()}",
+                f"valid answers. {self._between()}"
             ],
         )
 
@@ -124,7 +124,7 @@ class HealingScores:
                 "both answers are valid (negative is better). Saved: only the healed one is valid. "
                 "Made worse: only the unhealed one is, or the healed one's RMSE is larger. More "
                 "seconds: where both answer. Lost for good and left: healed with the fault less "
-                "healed without it. An interval without a width: all pairs came to the same.",
+                "healed without it. An interval without a width: all pairs came to the same."
             ],
         )
 

@@ -141,7 +141,7 @@ class TrialScores:
                 "Named: `why --try` names the agent at fault first. Step: it finds a change of a "
                 "step, not of a seat. Onset: at most "
                 f"{NEAR} records from the first act of the fault, where one was found. Until: the "
-                "replays that were made when the first hypothesis was validated, where one was.",
+                "replays that were made when the first hypothesis was validated, where one was."
             ],
         )
 

@@ -107,8 +107,7 @@ def attribute(
     path: Set,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the answers go.")],
     structure_only: Annotated[
-        bool,
-        typer.Option("--structure-only", help="Give it the held-out traces without contents."),
+        bool, typer.Option("--structure-only", help="Give it the held-out traces without contents.")
     ] = False,
 ) -> None:
     """Let an attributor name the causes of each run of a set.

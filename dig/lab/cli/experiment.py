@@ -31,8 +31,7 @@ def experiment(
     name: GridName,
     out: Annotated[Path, typer.Option(help="Where results go, and where they are taken up.")],
     runs: Annotated[
-        int | None,
-        typer.Option(min=1, help="How many seeds each setting is run with (100)."),
+        int | None, typer.Option(min=1, help="How many seeds each setting is run with (100).")
     ] = None,
     jobs: Jobs = None,
     tasks: Annotated[

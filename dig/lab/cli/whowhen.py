@@ -34,8 +34,7 @@ class AnsweringOptions:
         str, typer.Option(metavar="attribution|MODULE:OBJECT", help="What names agent and step.")
     ] = "attribution"
     folds: Annotated[
-        int | None,
-        typer.Option(min=2, help="Fit weights anew; no case is answered by its own."),
+        int | None, typer.Option(min=2, help="Fit weights anew; no case is answered by its own.")
     ] = None
     seed: Annotated[int, typer.Option(help="Of the folds.")] = 1
     weights: Annotated[
@@ -81,8 +80,7 @@ class AnsweringOptions:
 @group_options
 def whowhen(
     path: Annotated[
-        Path,
-        typer.Argument(metavar="DIR", help="Its files N.json, or cases.json and labels.json."),
+        Path, typer.Argument(metavar="DIR", help="Its files N.json, or cases.json and labels.json.")
     ],
     answering: AnsweringOptions = AnsweringOptions(),
     fit: Annotated[

@@ -110,11 +110,7 @@ PATTERNS: tuple[effects.Pair, ...] = tuple(
     pair
     for pattern in PAPER_PATTERNS
     for blank in [f"{pattern} alone, blank notes"]
-    for pair in (
-        (f"{pattern} alone", BASELINE),
-        (blank, BASELINE),
-        (f"{pattern} alone", blank),
-    )
+    for pair in ((f"{pattern} alone", BASELINE), (blank, BASELINE), (f"{pattern} alone", blank))
 )
 BLANKS = ((OURS, BLANK), *PATTERNS[2::3])
 """Pairs whose difference is what words contribute."""

@@ -20,16 +20,7 @@ from typing import Any, Literal
 from dig._util.text import first_wrong
 from dig.errors import SettingsError
 
-from .beliefs import (
-    Alert,
-    Claim,
-    JudgingPolicy,
-    Label,
-    LocalJudgement,
-    NoAnswer,
-    Window,
-    World,
-)
+from .beliefs import Alert, Claim, JudgingPolicy, Label, LocalJudgement, NoAnswer, Window, World
 from .controller import Controller, Course, Ended, LedgerLine
 from .frontier import explanation, frontier, rank_entities
 

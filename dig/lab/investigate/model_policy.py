@@ -18,16 +18,7 @@ from dig.errors import ModelError, StopRunError
 from dig.runtime.llm import Model
 from dig.runtime.llm.encoding import encode_json
 
-from .beliefs import (
-    Claim,
-    Fact,
-    Label,
-    LocalJudgement,
-    NextEntity,
-    NoAnswer,
-    Packet,
-    complaint,
-)
+from .beliefs import Claim, Fact, Label, LocalJudgement, NextEntity, NoAnswer, Packet, complaint
 from .investigation import InvestigationCost
 
 MOST_TOKENS = 20_000

@@ -10,13 +10,7 @@ from typing import Any
 
 from dig._util.text import name, names
 from dig.errors import UndecidedError
-from dig.graph.behaviour import (
-    LIMIT_S,
-    ActivationEnd,
-    ActivationStart,
-    Behaviour,
-    same_behaviour,
-)
+from dig.graph.behaviour import LIMIT_S, ActivationEnd, ActivationStart, Behaviour, same_behaviour
 from dig.graph.isomorphism import Diagram
 from dig.graph.words import PAST
 from dig.traces.journal.reader import read_graph
@@ -145,10 +139,7 @@ def first_difference(a: Path, b: Path) -> dict[str, Any]:
     except UndecidedError:
         return {"records": None, "says": None}
     first = next(filter(None, places), None)
-    return {
-        "records": [place and place.record for place in places],
-        "says": first and first.what,
-    }
+    return {"records": [place and place.record for place in places], "says": first and first.what}
 
 
 def section(title: str, lines: Sequence[Row], a: str, b: str) -> Iterator[str]:

@@ -9,13 +9,7 @@ from typing import Any, ClassVar
 import anyio
 
 from dig.detectors.thresholds import MOST_SECONDS
-from dig.faults.inject.injector import (
-    AgentCall,
-    Occasion,
-    OnMessage,
-    Parameter,
-    Parameters,
-)
+from dig.faults.inject.injector import AgentCall, Occasion, OnMessage, Parameter, Parameters
 from dig.faults.inject.payload_changes import TRANSFORMS, damage
 from dig.monitor.policies import Delayed, Disturbed, Expiring, ToAgents
 from dig.runtime.agents import Decision, NewEvent, View
