@@ -130,7 +130,7 @@ def test_survivors_are_named_and_make_it_fail(
 
 
 @pytest.mark.parametrize(("survivors", "status"), [(1, 0), (2, 1)])
-def test_a_fifth_of_what_a_machine_made_may_survive(
+def test_three_in_ten_of_what_a_machine_made_may_survive(
     survivors: int, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not each change of a program is a bug."""
