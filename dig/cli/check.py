@@ -178,6 +178,8 @@ def _print(options: GateOptions, report: "CheckReport") -> None:
     render = formats["json" if options.as_json else options.format]
     if render is reports.json_lines:  # its objects are findings, so it has no place for failures
         for verdict in report.verdicts:
+            if verdict.is_cut_off:
+                warn(f"{verdict.run.path}: the run was cut off")
             for part, failure in verdict.run.failures.items():
                 warn(f"{verdict.run.path}: {reports.failure_text(part, failure)}")
     if options.out is not None:

@@ -97,8 +97,8 @@ def serve(
 def _names(text: str) -> list[str]:
     names = [name for part in text.split(",") if (name := part.strip())]
     for name in names:
-        if wrong := "".join(c for c in name if not (c.isalnum() or c in "_-.")):
-            raise SettingsError(f"an agent's name has letters, digits, _ - and ., not {wrong!r}")
+        if wrong := "".join(c for c in name if not (c.isalnum() or c in "_-")):
+            raise SettingsError(f"an agent's name has letters, digits, _ and -, not {wrong!r}")
     return names
 
 

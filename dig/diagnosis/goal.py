@@ -162,13 +162,13 @@ Test = Callable[[Finished], Judgement]
 def has_answer(run: Finished) -> Judgement:
     """Judge the answer of a run: accepted, and valid and complete by the score.
 
-    A session, such as that of a wrapped team, is stopped at some moment: each of its problems needs
-    an accepted answer that is no error.
+    A session, such as that of a wrapped team, is stopped at some moment, or goes on: each of its
+    problems needs an accepted answer that is no error.
     """
-    finish = run.records[-1] if run.records else None
-    if not isinstance(finish, Finish):
+    first, finish = (run.records[0], run.records[-1]) if run.records else (None, None)
+    if not isinstance(finish, Finish) and not (isinstance(first, Run) and first.session):
         return Judgement(False, None, "the run has no end")
-    if is_session(run.records):
+    if not isinstance(finish, Finish) or is_session(run.records):
         return _has_answers(RecordedRun(run.records))
     if finish.outcome != "submitted":
         reason = run.result.get("reason")

@@ -278,3 +278,18 @@ def test_an_annotation_begins_with_the_headline(call: Any, tmp_path: Path) -> No
     assert [line.startswith("::") for line in lines] == [True, False]
     text = call("check", tmp_path / "run")[1].splitlines()
     assert not [line for line in text if line.lstrip().startswith("::")]
+
+
+def test_a_copy_of_a_session_is_judged_by_its_findings(call: Any, tmp_path: Path) -> None:
+    """It goes on at the server, so it was not cut off; its JSON lines are its findings alone."""
+    run = tmp_path / "news"
+    run.mkdir()
+    write(run, story()[:4])
+    (run / "side.json").write_text('{"nats": {"session": "news", "sequence": 1, "bytes": 1}}')
+    code, out, err = call("check", run)
+    assert (code, err) == (0, "")
+    assert "The session is still going: 4 records so far" in out
+    (run / "side.json").unlink()
+    code, out, err = call("check", run, "--json")
+    assert (code, out) == (1, "")
+    assert "the run was cut off" in err

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from dig._util.text import counted, cut, name, one_line, safe_text
 from dig.detectors.usual import most_usual
 from dig.graph.words import healing_text, seconds
+from dig.traces.journal.recovery import is_pulled
 from dig.traces.journal.segments import trace_path
 
 from .checked import CheckedRun, UnreadRun
@@ -114,6 +115,8 @@ def ending(run: CheckedRun) -> str:
     torn = ""
     if run.torn:
         torn = f"; {run.torn:,} bytes of a torn last record (`digmon verify` sets them aside)"
+    if is_pulled(run.path):
+        return f"The session is still going: {counted(run.records, 'record')} so far{torn}"
     state = "was cut off" if run.state == "cut off" else "is going on, or was cut off"
     return f"The trace has no end: the run {state}; its last record is at {seconds(run.us)}{torn}"
 

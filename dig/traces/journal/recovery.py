@@ -8,6 +8,7 @@ line on is moved, later segments as a prefix.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from dig.graph.chain import Chain, is_journal
 from dig.graph.records import Emit, End
 
 from .durable_files import MODE, cannot, sync_file
+from .journal import SIDE
 from .locking import is_abandoned, is_being_written
 from .reader import read_records, trace_path
 from .segments import later_segments, segments
@@ -136,12 +138,20 @@ def torn_bytes(path: Path) -> int:
 def is_cut_off(path: Path) -> bool:
     """Whether a trace without an end gets no more records: a journal without a writer.
 
-    Of a plain trace this is unknown, so the result is false.
+    Of a plain trace this is unknown, so the result is false. The copy of a session has no end.
     """
     path = trace_path(path)
     try:
-        return _is_journal(path) and is_abandoned(path)
+        return _is_journal(path) and is_abandoned(path) and not is_pulled(path)
     except OSError:
+        return False
+
+
+def is_pulled(path: Path) -> bool:
+    """Whether a trace is a copy of a session on a server, which goes on there."""
+    try:
+        return "nats" in json.loads((trace_path(path).parent / SIDE).read_bytes())
+    except (OSError, ValueError, TypeError):
         return False
 
 
