@@ -24,7 +24,7 @@ LINES = {
     "diagnosis": 6_756,
     "faults": 1_308,
     "graph": 2_527,
-    "lab": 9_551,
+    "lab": 9_552,
     "monitor": 2_105,
     "runtime": 4_244,
     "show": 5_342,

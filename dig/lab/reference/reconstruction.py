@@ -166,8 +166,7 @@ class _Reconstruction:
             time = max(diversion.at, at)
             self._add(time, max(place, by), _DIVERT, partial(self._divert, event, diversion))
         for remark in event.remarks:
-            heal = partial(self._scribe.heal, remark.pattern, {"event": event.id}, "inject")
-            remark_step = partial(heal, event.id, note=remark.note)
+            remark_step = partial(self._remark, event.id, remark.pattern, remark.note)
             self._add(max(remark.at, at), place, _REMARK, remark_step)
         for recipient in plan.receivers(event):
             for time, after, is_shown in self._arrivals(event, recipient):
@@ -183,6 +182,9 @@ class _Reconstruction:
         note, to = event.note or "", tuple(event.to)
         self._scribe.heal(pattern, {}, "create", event.id, to=to, note=note)
         self._scribe.emit(event.id, SYSTEM, event.to, SYSTEM, payload=event.payload or note)
+
+    def _remark(self, event: str, pattern: str, note: str) -> None:
+        self._scribe.heal(pattern, {"event": event}, "inject", event, note=note)
 
     def _divert(self, event: SourceEvent, diversion: Diversion) -> None:
         flight = self._scribe.graph.event(event.id).flight
