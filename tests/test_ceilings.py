@@ -18,8 +18,8 @@ from .test_architecture import MODULES, ROOT, imported
 LINES = {
     "dig": 198,
     "_util": 642,
-    "adapters": 9_342,
-    "cli": 2_263,
+    "adapters": 9_346,
+    "cli": 2_267,
     "detectors": 3_946,
     "diagnosis": 6_756,
     "faults": 1_308,

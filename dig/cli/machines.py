@@ -204,7 +204,7 @@ def ask(
 def sessions(
     nats: Nats = None, credentials: Creds = None, runs: Runs = Path("runs"), as_json: AsJson = False
 ) -> None:
-    """List the sessions of a server: owner, epoch, lag, late decisions, take-overs."""
+    """List the sessions of a server; with --json also epochs, take-overs and times."""
     from rich.console import Console
 
     from dig.adapters.nats.connection import connect
@@ -227,11 +227,12 @@ def sessions(
 def _table(rows: list[dict[str, Any]]) -> "Table":
     from rich.table import Table
 
+    columns = ["session", "owner", "open", "lag", "late", "records", "state"]  # 80 characters
     table = Table(box=None, pad_edge=False)
-    for name in rows[0] if rows else ["there is no session on this server"]:
-        table.add_column(name.replace("_", " "), overflow="fold")
+    for name in columns if rows else ["there is no session on this server"]:
+        table.add_column(name, overflow="fold")
     for row in rows:
-        cells = [f"{cell:.1f}" if isinstance(cell, float) else cell for cell in row.values()]
+        cells = [row[name] for name in columns]
         table.add_row(*("-" if cell is None else safe_text(cell, 200) for cell in cells))
     return table
 
@@ -269,14 +270,17 @@ def pull(
 def _server(nats: str | None, starts: bool, runs: Path) -> Iterator[str]:
     """Yield the address of the server; an embedded server runs as long as the block lasts."""
     from dig.adapters.nats import need_nats
-    from dig.adapters.nats.server import embed_server, stored_url
+    from dig.adapters.nats.server import embed_server, stored_pid, stored_url
 
     need_nats()
     if starts and nats:
         raise SettingsError("--embedded starts a server of its own; leave --nats out")
     if starts:
+        is_found = stored_url(runs) is not None
         with embed_server(runs) as url:
-            warn(f"a server for this machine; commands with --runs {runs} find it")
+            pid = f"(pid {stored_pid(runs) or 'unknown'})"
+            server = f"found a running server {pid}" if is_found else f"started a server {pid}"
+            warn(f"{server} for this machine; commands with --runs {runs} find it")
             yield url
     else:
         yield nats or os.environ.get("DIG_NATS") or stored_url(runs) or "nats://127.0.0.1:4222"

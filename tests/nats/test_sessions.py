@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import shutil
@@ -15,6 +16,7 @@ from typing import Any
 import anyio
 import pytest
 from nats.aio.client import Client
+from rich.console import Console
 
 from dig.adapters.nats import connection, ownership
 from dig.adapters.nats.client import AwaitedAnswers, ask, pose
@@ -22,11 +24,12 @@ from dig.adapters.nats.connection import GaplessReader, Puller, connect, store
 from dig.adapters.nats.names import KIND, MSG_ID, TRACEPARENT, VERSION, Subjects, V
 from dig.adapters.nats.ownership import Lease, until_free
 from dig.adapters.nats.pull import JournalCopy, copy_session, pull
-from dig.adapters.nats.server import _await_start, find_server, free_port
+from dig.adapters.nats.server import _await_start, find_server, free_port, stored_url
 from dig.adapters.nats.serving import make_session, serve, serve_all, session_rows
 from dig.adapters.nats.session import Terms
 from dig.adapters.nats.streams import Storage, make_bucket, make_streams
 from dig.adapters.nats.takeover import JournalFollower
+from dig.cli import machines
 from dig.detectors.finding import Finding
 from dig.detectors.protocols import Detector
 from dig.errors import DamageError, SettingsError
@@ -733,3 +736,29 @@ async def test_no_server_is_said_with_what_to_do(
     with pytest.raises(SettingsError, match=reason):
         async with connect(address):
             pass
+
+
+def test_a_second_monitor_finds_the_embedded_server(
+    server_program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says which process that is; the server goes on without it."""
+    with machines._server(None, True, tmp_path) as url:
+        with machines._server(None, True, tmp_path) as again:
+            assert again == url
+        pid = (tmp_path / ".nats" / "store.pid").read_text().strip()
+        assert stored_url(tmp_path) == url
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith(f"digmon: started a server (pid {pid})")
+    assert said[1].startswith(f"digmon: found a running server (pid {pid})")
+
+
+def test_the_list_of_sessions_fits_a_terminal() -> None:
+    """Each session is one line of at most 80 characters."""
+    figures = dict.fromkeys(["epoch", "fenced", "takeovers", "append_ms"], 1.5)
+    row = {"session": "news", "owner": "workstation-12345-a1b2c3", "open": 12, "lag": 3, "late": 4,
+           "records": 12_345, "state": "nobody serves it", **figures}  # fmt: skip
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(machines._table([row]))
+    lines = console.export_text().splitlines()
+    assert len(lines) == 2
+    assert "workstation-12345-a1b2c3" in lines[1] and "nobody serves it" in lines[1]

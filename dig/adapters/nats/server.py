@@ -28,6 +28,7 @@ _CONFIG = """listen: "127.0.0.1:{port}"
 authorization {{ token: "{token}" }}
 max_payload: {payload}
 jetstream {{ store_dir: "{store}" }}
+pid_file: "{store}.pid"
 """
 
 
@@ -61,6 +62,13 @@ def stored_url(runs: Path) -> str | None:
         if _answers(urlsplit(url).port or 0):
             return url
     return None
+
+
+def stored_pid(runs: Path) -> str:
+    """The process id of the server started beside these runs; empty if it is not known."""
+    with suppress(OSError):
+        return (url_file(runs).parent / "store.pid").read_text().strip()
+    return ""
 
 
 def _answers(port: int) -> bool:
