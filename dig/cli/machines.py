@@ -96,9 +96,8 @@ def serve(
 
 def _names(text: str) -> list[str]:
     names = [name for part in text.split(",") if (name := part.strip())]
-    for name in names:
-        if wrong := "".join(c for c in name if not (c.isalnum() or c in "_-")):
-            raise SettingsError(f"an agent's name has letters, digits, _ and -, not {wrong!r}")
+    if wrong := {c for c in "".join(names) if not (c.isalnum() or c in "_-")}:
+        raise SettingsError(f"an agent's name has letters, digits, _ and -, not {min(wrong)!r}")
     return names
 
 
@@ -143,11 +142,8 @@ def agent(
 
     The same name may be served by several processes: they share its work.
     """
-    from dig.adapters.nats import need_nats
-    from dig.tasks.user_objects import load
-
-    need_nats()
     from dig.adapters.nats.calls import is_plain
+    from dig.tasks.user_objects import load
 
     source_object = load(source, "agent")
     team = {
@@ -278,9 +274,8 @@ def _server(nats: str | None, starts: bool, runs: Path) -> Iterator[str]:
     if starts:
         is_found = stored_url(runs) is not None
         with embed_server(runs) as url:
-            pid = f"(pid {stored_pid(runs) or 'unknown'})"
-            server = f"found a running server {pid}" if is_found else f"started a server {pid}"
-            warn(f"{server} for this machine; commands with --runs {runs} find it")
+            server = f"{'found a running' if is_found else 'started a'} server"
+            warn(f"{server} (pid {stored_pid(runs)}); commands with --runs {runs} find it")
             yield url
     else:
         yield nats or os.environ.get("DIG_NATS") or stored_url(runs) or "nats://127.0.0.1:4222"

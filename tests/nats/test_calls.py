@@ -199,7 +199,7 @@ async def test_an_agent_says_that_it_joined_waits_and_failed(
     caplog.set_level(logging.INFO, "dig.nats")
     async with anyio.create_task_group() as tasks, connect(url) as client:
         tasks.start_soon(partial(serve_agents, NAME, {"ada": fail_or_double}, nats=url))
-        await until(lambda: has_said(caplog, "ada waits for session news"))
+        await until(lambda: has_said(caplog, "ada waits: nobody serves session news"))
         await served(url, tasks, client)
         await until(lambda: has_said(caplog, "ada has joined news"))
         with pytest.raises(SettingsError):

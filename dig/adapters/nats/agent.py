@@ -155,9 +155,7 @@ class AgentPost:
                 break
             if time.monotonic() >= until_s:
                 until_s = inf
-                text = (
-                    "dig: %s waits for session %s, which nobody serves: digmon serve --session %s"
-                )
+                text = "dig: %s waits: nobody serves session %s (digmon serve --session %s)"
                 logger.warning(text, self._name, session, session)
             await anyio.sleep(attempt_s)
         return float(info.config.ack_wait or 30.0)

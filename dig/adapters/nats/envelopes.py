@@ -24,7 +24,7 @@ from dig.monitor.messages import About, Pending
 from dig.runtime.agent_errors import describe
 from dig.runtime.agents import Decision, View, as_decision
 
-from .calls import FailedTurn
+from .calls import FailedRequest
 from .names import CLIENT, EPOCH, KIND, MSG_ID, OUT, TRACEPARENT, VERSION, T, V
 
 ROOM = 64 * 1024
@@ -232,7 +232,7 @@ def decision_body(mail: Mail, value: object, error: BaseException | None, most: 
     try:
         if error is not None:
             raise error
-        if isinstance(value, FailedTurn):
+        if isinstance(value, FailedRequest):
             ended["error"], value = value.error, Decision(fates=value.fates)
         decision = as_decision(value)
         if any(output.policy is not None for output in decision.outputs):

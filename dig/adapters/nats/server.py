@@ -65,10 +65,9 @@ def stored_url(runs: Path) -> str | None:
 
 
 def stored_pid(runs: Path) -> str:
-    """The process id of the server started beside these runs; empty if it is not known."""
-    with suppress(OSError):
-        return (url_file(runs).parent / "store.pid").read_text().strip()
-    return ""
+    """The process id of the server started beside these runs."""
+    file = url_file(runs).parent / "store.pid"
+    return file.read_text().strip() if file.exists() else "unknown"
 
 
 def _answers(port: int) -> bool:
