@@ -92,10 +92,15 @@ class Desk:
             self.answer = await team["desk"](self.question)
         except Exception as error:
             self.answer = error
-        directory = dig.session_of(team).directory
-        dig.unwrap(team)
-        assert directory is not None
-        return directory
+        return ended(team)
+
+
+def ended(team: Any) -> Path:
+    """Unwrap a team; gives its run directory."""
+    directory = dig.session_of(team).directory
+    dig.unwrap(team)
+    assert directory is not None
+    return directory
 
 
 def recorded(desk: Desk, folder: Path) -> RecordedRun:
@@ -111,11 +116,23 @@ def again(
     parent: RecordedRun, at: int, desk: Desk, folder: Path, *changes: dict[str, Any]
 ) -> RecordedRun:  # fmt: skip
     """Run it again from a record, and read what came of it."""
+    return entered(parent, at, desk.run, folder, in_virtual_time, *changes)
+
+
+def entered(
+    parent: RecordedRun, at: int, entry: Any, folder: Path, run: Any, *changes: dict[str, Any]
+) -> RecordedRun:
     made = [read_change(one) for one in changes]
     served = Served(parent, at, folder / "again", changes=made)
-    in_virtual_time(served.run, desk.run, dig.unwrap)
+    run(served.run, entry, dig.unwrap)
     assert served.directory is not None
     return RecordedRun.read(served.directory, payloads=True)
+
+
+def on(backend: str) -> Any:
+    """What runs an entry in virtual time."""
+    name, options = backends()[backend]()
+    return partial(anyio.run, backend=name, backend_options=options)
 
 
 def lines(records: Sequence[Record]) -> list[str]:
@@ -147,18 +164,11 @@ def test_the_prefix_is_the_recorded_one_byte_for_byte(
         async with anyio.create_task_group() as tasks:
             team = dig.wrap(SHOP(tasks), mode=mode, journal=runs, **more)
             await team["desk"]("parcel 7")
-        directory = dig.session_of(team).directory
-        dig.unwrap(team)
-        return directory
+        return ended(team)
 
-    name, options = backends()[backend]()
-    run = partial(anyio.run, backend=name, backend_options=options)
-    parent = RecordedRun.read(run(entry, tmp_path), payloads=True)
+    parent = RecordedRun.read(on(backend)(entry, tmp_path), payloads=True)
     for at in (0, 1, 20, 23, 48, len(parent.records) - 1, len(parent.records)):
-        served = Served(parent, at, tmp_path / "again")
-        run(served.run, entry, dig.unwrap)
-        assert served.directory is not None
-        new = RecordedRun.read(served.directory)
+        new = entered(parent, at, entry, tmp_path, on(backend))
         assert lines(new.records[:at]) == lines(parent.records[:at])
         assert isinstance(new.last, Finish)
 
@@ -197,9 +207,7 @@ def random_entry(seed: int) -> Callable[..., Any]:
         dig.wrap(team, journal=runs, stateless=stateless)
         with suppress(ValueError):
             await team["agent-0"]("q")
-        directory = dig.session_of(team).directory
-        dig.unwrap(team)
-        return directory
+        return ended(team)
 
     return entry
 
@@ -208,16 +216,11 @@ def random_entry(seed: int) -> Callable[..., Any]:
 @pytest.mark.parametrize("seed", range(5))
 def test_random_teams_run_again_as_recorded(seed: int, backend: str, tmp_path: Path) -> None:
     """Whatever goes on at once: every record before a random one comes again."""
-    name, options = backends()[backend]()
-    run = partial(anyio.run, backend=name, backend_options=options)
     entry = random_entry(seed)
-    parent = RecordedRun.read(run(entry, tmp_path), payloads=True)
+    parent = RecordedRun.read(on(backend)(entry, tmp_path), payloads=True)
     whole = len(parent.records)
     for at in (whole, *(Random(seed).randrange(whole) for _ in range(2))):
-        served = Served(parent, at, tmp_path / "again")
-        run(served.run, entry, dig.unwrap)
-        assert served.directory is not None
-        new = RecordedRun.read(served.directory, payloads=True)
+        new = entered(parent, at, entry, tmp_path, on(backend))
         assert lines(new.records[:at]) == lines(parent.records[:at])
 
 
@@ -299,16 +302,11 @@ def test_what_time_alone_has_raised_comes_again(tmp_path: Path) -> None:
         told = lambda finding: found.append(finding.pattern)  # noqa: E731
         dig.wrap(team, journal=runs, limits=limits, on_finding=told, stateless={"stock"})
         await team["desk"]("parcel")
-        directory = dig.session_of(team).directory
-        dig.unwrap(team)
-        return directory
+        return ended(team)
 
     parent = RecordedRun.read(anyio.run(entry, tmp_path), payloads=True)
     assert {one.kind for one in parent.records[10:12]} == {"finding", "incident"}
-    served = Served(parent, len(parent.records), tmp_path / "again")
-    in_virtual_time(served.run, entry, dig.unwrap)
-    assert served.directory is not None
-    new = RecordedRun.read(served.directory)
+    new = entered(parent, len(parent.records), entry, tmp_path, in_virtual_time)
     assert lines(new.records) == lines(parent.records)
 
 
@@ -339,13 +337,11 @@ def test_answers_that_were_asked_for_before_come_in_their_recorded_order(tmp_pat
         team.update(desk=desk, slow=slow, quick=quick)
         dig.wrap(team, journal=runs, stateless={"desk", "slow", "quick"})
         await team["desk"]("parcel")
-        directory = dig.session_of(team).directory
-        dig.unwrap(team)
-        return directory
+        return ended(team)
 
     parent = RecordedRun.read(anyio.run(entry, tmp_path), payloads=True)
     at = max(place(parent, Start, agent) for agent in ("slow", "quick"))
-    anyio.run(Served(parent, at, tmp_path / "again").run, entry, dig.unwrap)
+    entered(parent, at, entry, tmp_path, anyio.run)
     assert order == ["quick", "slow"] * 2
 
 
@@ -424,16 +420,13 @@ def test_an_answer_that_was_early_can_be_edited(tmp_path: Path) -> None:
         async with anyio.create_task_group() as tasks:
             team = dig.wrap(SHOP(tasks), journal=runs)
             answers.append(await team["desk"]("parcel 7"))
-        directory = dig.session_of(team).directory
-        dig.unwrap(team)
-        return directory
+        return ended(team)
 
     answers: list[str] = []
     parent = RecordedRun.read(in_virtual_time(entry, tmp_path), payloads=True)
     early = next(one.t for one in parent.records if isinstance(one, Emit) and one.final)
-    change = read_change({"kind": "edit", "at": early, "edit": {"payload": "wait"}})
-    served = Served(parent, early, tmp_path / "again", changes=[change])
-    in_virtual_time(served.run, entry, dig.unwrap)
+    change = {"kind": "edit", "at": early, "edit": {"payload": "wait"}}
+    entered(parent, early, entry, tmp_path, in_virtual_time, change)
     assert answers == ["it is on its way", "wait"]
 
 
