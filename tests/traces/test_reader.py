@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from dig._util import json_text
 from dig.detectors.watch import Watch
 from dig.errors import TraceError
 from dig.graph.codec import decode
@@ -282,7 +283,9 @@ def test_a_line_beyond_the_cap_is_refused_wherever_it_stands(
     path = written(tmp_path / "trace.dig.jsonl", SMALL)
     lines = path.read_bytes().splitlines(keepends=True)
     longest = max(map(len, lines))
-    monkeypatch.setattr(reader, "MOST_BYTES", longest)
-    assert read_graph(path).t == len(SMALL) - 1
-    monkeypatch.setattr(reader, "MOST_BYTES", longest - 1)
+    for most in (longest, longest - 1):
+        for module in (reader, json_text):
+            monkeypatch.setattr(module, "MOST_BYTES", most)
+        if most == longest:
+            assert read_graph(path).t == len(SMALL) - 1
     assert refusal(path).line == 1 + [len(line) for line in lines].index(longest)
