@@ -14,6 +14,7 @@ from dig.lab.judge.reviewer import ReviewedSetup, ReviewMaterial, ReviewView
 from dig.runtime import Agent, Bus, Decision, NewEvent, Plan, PlannedAgent, Setup, View, simulate
 from dig.runtime.agents import Thinking
 from tests.helpers import Recorder, rows, story
+from tests.runtime.conftest import anyio_backend as anyio_backend  # time is virtual here, too
 
 NAME = "reader"
 
