@@ -19,7 +19,7 @@ LINES = {
     "dig": 198,
     "_util": 642,
     "adapters": 9_346,
-    "cli": 2_267,
+    "cli": 2_273,
     "detectors": 3_946,
     "diagnosis": 6_756,
     "faults": 1_308,

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,7 +32,21 @@ Creds = Annotated[Path | None, typer.Option(help="A file with credentials for th
 Session = Annotated[str, typer.Argument(help="The session's name.")]
 
 
+def _needs_nats(command: Callable[..., None]) -> Callable[..., None]:
+    """Refuse a command without its extra, before it imports what needs that."""
+
+    @wraps(command)
+    def checked(*args: Any, **options: Any) -> None:
+        from dig.adapters.nats import need_nats
+
+        need_nats()
+        command(*args, **options)
+
+    return checked
+
+
 @app.command()
+@_needs_nats
 def serve(
     session: Annotated[str | None, typer.Option(help="The session; it is made if need be.")] = None,
     nats: Nats = None,
@@ -127,6 +141,7 @@ def _setup(
 
 
 @app.command()
+@_needs_nats
 def agent(
     session: Session,
     names: Annotated[str, typer.Argument(metavar="A,B", help="The agents' names.")],
@@ -168,6 +183,7 @@ async def _join(*args: Any, **more: Any) -> None:
 
 
 @app.command()
+@_needs_nats
 def ask(
     session: Session,
     problem: Annotated[str, typer.Argument(help="The problem: JSON, or a text.")],
@@ -197,6 +213,7 @@ def ask(
 
 
 @app.command()
+@_needs_nats
 def sessions(
     nats: Nats = None, credentials: Creds = None, runs: Runs = Path("runs"), as_json: AsJson = False
 ) -> None:
@@ -234,6 +251,7 @@ def _table(rows: list[dict[str, Any]]) -> "Table":
 
 
 @app.command()
+@_needs_nats
 def pull(
     nats: Annotated[str, typer.Argument(metavar="URL", help="The server; `-`: as for `serve`.")],
     session: Annotated[str | None, typer.Argument(help="The session; else all.")] = None,
@@ -265,10 +283,8 @@ def pull(
 @contextmanager
 def _server(nats: str | None, starts: bool, runs: Path) -> Iterator[str]:
     """Yield the address of the server; an embedded server runs as long as the block lasts."""
-    from dig.adapters.nats import need_nats
     from dig.adapters.nats.server import embed_server, stored_pid, stored_url
 
-    need_nats()
     if starts and nats:
         raise SettingsError("--embedded starts a server of its own; leave --nats out")
     if starts:
