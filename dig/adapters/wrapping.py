@@ -30,7 +30,7 @@ from .base.guard import logger
 from .base.session import fit_setup
 from .frameworks import Adapter, adapter_of
 
-# What only some teams want is imported with it, since each import delays the first call.
+# Parts that only some teams use are imported on use: each import delays the first call.
 if TYPE_CHECKING:
     from dig.detectors.team_usual import TeamUsual
     from dig.runtime.alerts import OnAlarm

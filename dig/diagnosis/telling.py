@@ -356,9 +356,9 @@ def _model_cost(diagnosis: Diagnosis) -> Iterator[str]:
     """The model and its cost, if a model was asked; then all notes."""
     cost = diagnosis.cost
     if diagnosis.model is not None:
-        known = cost.input_tokens + cost.output_tokens
-        unknown = unknown_text(known, {"uncounted_calls": cost.uncounted_calls})
-        tokens = ", ".join([counted(known, "token")] * bool(known or not unknown) + [unknown])
+        count = cost.input_tokens + cost.output_tokens
+        unknown = unknown_text(count, {"uncounted_calls": cost.uncounted_calls})
+        tokens = ", ".join([counted(count, "token")] * bool(count or not unknown) + [unknown])
         usd = f", {cost.usd:.4f} US dollars" if cost.usd is not None else ""
         yield (
             f"{name(diagnosis.model)} was asked ({diagnosis.method}): "

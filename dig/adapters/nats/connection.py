@@ -38,7 +38,7 @@ _WRONG_SEQUENCE, _TOO_LARGE = (10071, 10164), 10054
 _FAR = 60.0
 
 TROUBLE = (nats.errors.Error, APIError, OSError)
-"""What a call raises while the server is away, or cannot do what was asked for."""
+"""The errors of a call while the server is away, or cannot do what was asked for."""
 
 
 def public_url(url: str) -> str:

@@ -31,11 +31,11 @@ REHEARSED = "rehearsed"
 """The incident of older runs in which several agents were tried for a step of healing."""
 
 NOT_COMPARED = "patterns of edition {}: findings and healing are not compared"
-"""What is said of a run whose findings were made by another edition of the patterns."""
+"""The remark on a run whose findings were made by another edition of the patterns."""
 
 
 _BESIDE = ("version", "keep", UNNAMED)
-"""What stands in a header besides the parts; how much history is kept changes no record."""
+"""Header keys that name no part; how much history is kept changes no record."""
 
 
 class Recorded(NamedTuple):

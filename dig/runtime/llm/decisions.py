@@ -267,5 +267,5 @@ def _answer_complaints(view: View, wire: WireDecision, payload: Any) -> Iterator
 def _not_among(place: str, values: Sequence[str], allowed: Collection[str]) -> Iterator[str]:
     for value in values:
         if value not in allowed:
-            known = names([*allowed], MOST_ALLOWED)
-            yield f"{place}: {value!r:.60} is none of these: {known}"
+            choices = names([*allowed], MOST_ALLOWED)
+            yield f"{place}: {value!r:.60} is none of these: {choices}"
