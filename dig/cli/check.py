@@ -180,6 +180,8 @@ def _print(options: GateOptions, report: "CheckReport") -> None:
         for verdict in report.verdicts:
             if verdict.is_cut_off:
                 warn(f"{verdict.run.path}: the run was cut off")
+            for spot in verdict.run.not_looked_at:
+                warn(f"{verdict.run.path}: not looked at: {spot}")
             for part, failure in verdict.run.failures.items():
                 warn(f"{verdict.run.path}: {reports.failure_text(part, failure)}")
     if options.out is not None:

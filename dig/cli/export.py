@@ -85,4 +85,6 @@ def import_(
     path = save(imported, out)
     for guess in imported.guesses:
         print(f"digmon: guess: {safe_text(guess, 400)}", file=sys.stderr)
+    for line in imported.not_looked_at:
+        print(f"digmon: not looked at: {safe_text(line, 400)}", file=sys.stderr)
     print(f"{safe_text(path)}: {len(imported.records)} records, read as {imported.format}")

@@ -15,7 +15,7 @@ from dig._util.json_text import parse
 from dig._util.json_values import dumps, plain
 from dig.errors import PayloadError, RecordError, TraceError
 from dig.graph.records import FateName, Record
-from dig.traces.interchange.imports import Format
+from dig.traces.interchange.imports import Format, read_text
 from dig.traces.interchange.scribe import Guesses
 
 from .reconstruction import reconstruct
@@ -30,12 +30,13 @@ _T = TypeVar("_T")
 _KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a string"}
 
 
-def read_reference(path: Path, text: str) -> tuple[list[Record], Guesses]:
+def read_reference(path: Path) -> tuple[list[Record], Guesses]:
     """The records of a stored graph, and the guesses.
 
     Raises:
         TraceError: The text is no such graph, or contradicts itself; the place in it is named.
     """
+    text = read_text(path)
     try:
         source = _graph(parse(text.lstrip("\ufeff"), "the file", finite=False))
         guesses = Guesses()
@@ -46,12 +47,12 @@ def read_reference(path: Path, text: str) -> tuple[list[Record], Guesses]:
         raise TraceError(path, None, str(error)) from None
 
 
-def _is_reference(text: str) -> bool:
+def _is_reference(path: Path, head: str) -> bool:
     # Cheap tests first: files of all formats are tried here, long traces among them.
-    if SCHEMA not in text or not text.lstrip("\ufeff \t\r\n").startswith("{"):
+    if not head.startswith("{") or SCHEMA not in (text := read_text(path)):
         return False
     try:
-        body = parse(text, finite=False)
+        body = parse(text.lstrip("\ufeff"), finite=False)
     except (ValueError, RecordError):
         return False
     return isinstance(body, dict) and body.get("schema") == SCHEMA

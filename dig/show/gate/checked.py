@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from dig.detectors.describe import finding_line
 from dig.detectors.finding import Finding, FindingKind
@@ -23,6 +24,8 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow, Limits, Usual
 from dig.show.runs.index import run_paths
 from dig.show.runs.summary import State, stored_state
+from dig.traces.interchange.imports import foreign_format, import_file, save
+from dig.traces.interchange.scribe import IMPORT, blind_spot
 from dig.traces.journal.reader import follow_trace, trace_path
 from dig.traces.journal.recovery import torn_bytes
 from dig.traces.journal.segments import LineIndex, is_run
@@ -77,8 +80,10 @@ class CheckedRun:
         incidents: The number of other incidents, by what they are.
         not_found: The number of recorded findings by pattern, of patterns without a detector here.
         torn: The size of a torn last record, in bytes.
+        not_looked_at: The patterns that the source of an imported run cannot show, with the reason.
         headline: The failed request, or the agent whose work the answer lacks; empty: none.
         usual: The habits of its team; ``None`` if nothing was learned.
+        format: The format of another program that the file is in; empty: it is a trace.
     """
 
     path: Path
@@ -94,17 +99,21 @@ class CheckedRun:
     incidents: Counter[str] = field(default_factory=Counter)
     not_found: Counter[str] = field(default_factory=Counter)
     torn: int = 0
+    not_looked_at: list[str] = field(default_factory=list)
     headline: str = ""
     usual: Usual | None = None
+    format: str = ""
 
     def add_failure(self, part: str, message: str) -> None:
         """Note a message about a part of the monitor that failed."""
         self.failures.setdefault(part, []).append(message)
 
     @property
-    def places(self) -> LineIndex:
-        """The files and lines of the records."""
-        return LineIndex(trace_path(self.path))
+    def place_of(self) -> Callable[[int], tuple[Path, int]]:
+        """Says the file and line of a record by its number, counted from 1."""
+        if self.format:  # no line of the file is a record
+            return lambda number: (self.path, 1)
+        return LineIndex(trace_path(self.path)).of
 
 
 @dataclass(frozen=True)
@@ -146,7 +155,7 @@ def check_run(
     """Check a stored run, or the written part of a running one.
 
     Args:
-        path: The trace file or run directory.
+        path: The trace file or run directory, or what another program recorded.
         detectors: Fresh detectors.
         limits: Changes the thresholds that the trace was made with; by default, not at all.
         usual: The habits of the team; ``None``: those that the trace has.
@@ -156,6 +165,23 @@ def check_run(
         TraceError: The trace cannot be read or breaks a rule; the line is named.
         SettingsError: What is usual was learned from another team.
     """
+    format = foreign_format(path)
+    if format is None:
+        return _check_trace(path, detectors, limits, usual, policy)
+    # Only a trace is checked, so that a check of the imported trace finds the same.
+    with TemporaryDirectory() as folder:
+        trace = save(import_file(path, format), Path(folder))
+        run = _check_trace(trace, detectors, limits, usual, policy)
+    return replace(run, path=path, format=format)
+
+
+def _check_trace(
+    path: Path,
+    detectors: Sequence[Detector],
+    limits: Callable[[Limits], Limits],
+    usual: TeamUsual | None,
+    policy: Policy | None,
+) -> CheckedRun:
     patterns = tuple(dict.fromkeys(str(detector.pattern) for detector in detectors))
     # The state comes first: a run that ends while it is read was not cut off.
     run = CheckedRun(path, patterns, stored_state(path), torn=torn_bytes(path))
@@ -180,7 +206,7 @@ def check_run(
         elif isinstance(item, HealRow):
             heals.setdefault(item.finding, []).append(item)
         elif isinstance(item, IncidentRow):
-            _add_incident(run, item)
+            _add_incident(run, item, graph.run.limits)
     run.name, run.usual = graph.run.run, graph.run.usual
     run.records, run.us = graph.t + 1, graph.now
     if graph.finished is not None:
@@ -219,10 +245,12 @@ def _apply_policy(
     return finding if policy is None else apply_policy(policy, graph, finding)
 
 
-def _add_incident(run: CheckedRun, incident: IncidentRow) -> None:
+def _add_incident(run: CheckedRun, incident: IncidentRow, limits: Limits) -> None:
     detail = incident.detail
     if incident.what != FAILED:
         run.incidents[str(incident.what)] += 1
+        if incident.what == IMPORT and (spot := blind_spot(detail, limits)):
+            run.not_looked_at.append(spot)
     elif isinstance(detail, dict) and detail.keys() >= {"who", "what"}:
         part, message = str(detail["who"]), str(detail["what"])
         run.add_failure(part, message)

@@ -93,6 +93,8 @@ def run_lines(verdict: RunVerdict) -> Iterator[str]:
     for title, groups in _sections(counting):
         yield from _section(title, groups)
     yield from _set_aside(verdict.groups)
+    for spot in run.not_looked_at:
+        yield f"  not looked at: {one_line(spot, 200)}"
     if run.failures:
         yield f"  {counted(len(run.failures), 'part')} of the monitor failed:"
     for part, messages in run.failures.items():
@@ -222,7 +224,7 @@ def github_lines(report: CheckReport) -> Iterator[str]:
         headline = [run.headline] if group.kind.pattern == "FAIL" and run.headline else []
         text = "\n".join([*headline, *entry_lines(group)])
         level = "error" if group.fails else "warning"
-        yield _command(level, group.title, text, run.places.of(group.first.t + 1))
+        yield _command(level, group.title, text, run.place_of(group.first.t + 1))
     for verdict in report.verdicts:
         for part, messages in verdict.run.failures.items():
             title, place = "A part of the monitor failed", (trace_path(verdict.run.path), 1)

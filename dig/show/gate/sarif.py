@@ -76,7 +76,7 @@ def _rule(name: str) -> Node:
 
 def _results(verdict: RunVerdict) -> Iterator[Node]:
     run = verdict.run
-    places = run.places
+    place_of = run.place_of
     if verdict.is_cut_off:
         place = (trace_path(run.path), run.records)
         yield _result(run, CUT_OFF, "error", ending(run), place, [CUT_OFF])
@@ -86,7 +86,7 @@ def _results(verdict: RunVerdict) -> Iterator[Node]:
     for group in verdict.groups:
         if group.fails or group.is_alarm:
             text, level = "\n".join(entry_lines(group)), "error" if group.fails else "warning"
-            kind, place = [*group.kind, group.is_mended], places.of(group.first.t + 1)
+            kind, place = [*group.kind, group.is_mended], place_of(group.first.t + 1)
             result = _result(run, group.kind.pattern, level, text, place, kind)
             yield {**result, "occurrenceCount": group.count, "properties": _properties(group)}
 

@@ -1,6 +1,6 @@
 """Imports: the table of foreign formats that can be read as a trace.
 
-A reader takes the path and the text of a file, and returns records and its guesses.
+A reader takes the path of a file, and returns records and its guesses.
 """
 
 from __future__ import annotations
@@ -13,17 +13,20 @@ from pathlib import Path
 from dig._util.files import open_file
 from dig._util.registry import Registry
 from dig.errors import JournalError, SettingsError, TraceError
-from dig.graph.records import Record
+from dig.graph.records import Limits, Record, Run
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE
 
 from .message_log import read_log
-from .scribe import Guesses
+from .scribe import Guesses, blind_spot
 
 MOST_BYTES = 256 * 1024 * 1024
 """The largest file that is read; it is held in memory as a whole."""
 
-Reader = Callable[[Path, str], tuple[list[Record], Guesses]]
+HEAD_BYTES = 64 * 1024
+"""The part of a file by which its format is recognized."""
+
+Reader = Callable[[Path], tuple[list[Record], Guesses]]
 
 
 @dataclass(frozen=True)
@@ -31,16 +34,23 @@ class Format:
     """A foreign format.
 
     Attributes:
-        read: Reads a file, given its path and its text.
-        fits: Whether a text is of this format.
+        read: Reads a file, given its path.
+        fits: Whether a file is of this format, given its path and the text of its first
+            `HEAD_BYTES`, without blanks before it.
     """
 
     read: Reader
-    fits: Callable[[str], bool]
+    fits: Callable[[Path, str], bool]
 
 
-FORMATS: Mapping[str, Format] = Registry("formats", {"log": Format(read_log, lambda text: True)})
-"""The formats by name; a text that fits none of the added ones is read as a log."""
+LOG = "log"
+FORMATS: Mapping[str, Format] = Registry(
+    "formats",
+    {
+        LOG: Format(lambda path: read_log(path, read_text(path)), lambda path, head: True),
+    },
+)
+"""The formats by name, the later ones tried first: what fits no other is read as a log."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,13 @@ class Imported:
     records: list[Record]
     guesses: Guesses
 
+    @property
+    def not_looked_at(self) -> list[str]:
+        """The patterns that the source cannot show, a line for each reason."""
+        run = self.records[0]
+        limits = run.limits if isinstance(run, Run) else Limits()
+        return [blind_spot(detail, limits) for detail in self.guesses.blind_details()]
+
 
 def import_file(path: Path, format: str | None = None) -> Imported:
     """Read a recording of another program.
@@ -68,12 +85,39 @@ def import_file(path: Path, format: str | None = None) -> Imported:
         SettingsError: There is no such format.
         TraceError: The file cannot be read, or is not of this format.
     """
-    text = read_text(path)
-    name = format or next(name for name in reversed([*FORMATS]) if FORMATS[name].fits(text))
+    name = format or _fitting(path, _head(path))
     if name not in FORMATS:
         raise SettingsError(f"there is no format {name!r}; known are: {', '.join(FORMATS)}")
-    records, guesses = FORMATS[name].read(path, text)
+    records, guesses = FORMATS[name].read(path)
     return Imported(name, records, guesses)
+
+
+def _head(path: Path) -> str:
+    try:
+        with open_file(path) as file:
+            return file.read(HEAD_BYTES).decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    except OSError as error:
+        raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
+
+
+def _fitting(path: Path, head: str) -> str:
+    return next(name for name in reversed([*FORMATS]) if FORMATS[name].fits(path, head))
+
+
+def foreign_format(path: Path) -> str | None:
+    """The format of a file that is no trace, and not taken for a log; ``None``: read it as a trace.
+
+    Raises:
+        TraceError: The file cannot be read.
+    """
+    if path.name.endswith(".dig.jsonl") or not path.is_file():
+        return None
+    head = _head(path)
+    # A run's own words may look like any format; with quotation marks a key is no word.
+    if '"kind":"run"' in head.partition("\n")[0].replace(" ", ""):
+        return None
+    name = _fitting(path, head)
+    return None if name == LOG else name
 
 
 def read_text(path: Path) -> str:

@@ -2,24 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from dig._util.text import cut
+from dig.detectors.thresholds import MOST_SECONDS
 from dig.graph import records
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Fate, HealRow, Record
+from dig.graph.records import Fate, HealRow, Limits, Record
 
 MOST_EXAMPLES = 5
 IMPORT = "import"
+NOT_LOOKED_AT, BECAUSE = "not_looked_at", "because"
+_OFF: dict[str, dict[str, Any]] = {
+    "MC": {"mc_window_s": MOST_SECONDS},
+    "OE": {"oe_window_s": MOST_SECONDS},
+    "DL": {"dl_window_s": MOST_SECONDS},
+    "STALL": {"stall_factor": None},
+    "LATE": {"late_window_s": None},
+    "LOOP": {"loop_limit": None},
+    "LIVELOCK": {"livelock_turns": None},
+}
+"""The limits that switch a pattern off; a window cannot be missing, so it becomes 31 years."""
 
 
 class Guesses:
-    """The guessed details of a source, each kind once."""
+    """The guessed details of a source, each kind once, and the patterns that it cannot show."""
 
     def __init__(self) -> None:
         self._examples: dict[str, list[str]] = {}
+        self._blind: dict[str, list[str]] = {}  # the patterns, by the reason
+
+    def leave_out(self, limits: Limits, patterns: Iterable[str], reason: str) -> Limits:
+        """Switch patterns off that the source cannot show; return the limits to write.
+
+        The trace says so in an incident, and each check of it prints that.
+
+        Args:
+            limits: The limits by which the run would be judged.
+            patterns: Their names. One without a limit (ER for instance) is only named: the reader
+                has to write records that can never raise it.
+            reason: Why the source cannot show them, as a sentence without its full stop.
+        """
+        self._blind.setdefault(reason, []).extend(patterns)
+        off = {name: value for key in patterns for name, value in _OFF.get(key, {}).items()}
+        return replace(limits, **off)
+
+    def blind_details(self) -> list[dict[str, Any]]:
+        """The details of the incidents about the patterns that the source cannot show."""
+        return [{NOT_LOOKED_AT: keys, BECAUSE: reason} for reason, keys in self._blind.items()]
 
     def note(self, guess: str, example: str = "") -> None:
         """Note a guess, and an example."""
@@ -29,6 +61,23 @@ class Guesses:
         for guess, examples in self._examples.items():
             named = [example for example in examples if example]
             yield guess + (f": {cut(named, most=MOST_EXAMPLES)}" if named else "")
+
+
+def blind_spot(detail: Any, limits: Limits) -> str:
+    """Say which patterns were not looked at, if the detail of an `import` incident says it.
+
+    Args:
+        detail: The detail of the incident.
+        limits: The limits by which the run is judged; they may switch a pattern on again.
+
+    Returns:
+        The patterns and the reason; empty: the detail is another.
+    """
+    if not isinstance(detail, dict) or not isinstance(detail.get(NOT_LOOKED_AT), list):
+        return ""
+    patterns = [str(pattern) for pattern in detail[NOT_LOOKED_AT]]
+    off = [key for key in patterns if replace(limits, **_OFF.get(key, {})) == limits]
+    return f"{', '.join(off)}: {detail.get(BECAUSE)}" if off else ""
 
 
 class Scribe:
@@ -119,7 +168,8 @@ class Scribe:
         """
         self._write(records.Finish(*self._stamp(), outcome))
         first, *later = self._records
-        texts = [f"read from {source}", *(f"guess: {guess}" for guess in self.guesses)]
+        texts: list[Any] = [f"read from {source}", *(f"guess: {guess}" for guess in self.guesses)]
+        texts += self.guesses.blind_details()
         trace = [first]
         for number, text in enumerate(texts, 1):
             trace.append(records.IncidentRow(number, first.us, IMPORT, text))
