@@ -9,6 +9,7 @@ from functools import partial
 from . import (
     behaviour,
     bounded,
+    bytecodes,
     entrance,
     evidence,
     flat,
@@ -45,6 +46,7 @@ BENCHES: dict[str, Callable[[bool], Table]] = {
     "merging": merging.merging,
     "rescans": peers.rescans,
     "peers": peers.peers,
+    "bytecodes": bytecodes.bytecodes,
     "entrance": entrance.entrance,
     "export": otel.hot_path,
     "spans": otel.spans,

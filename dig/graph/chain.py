@@ -9,6 +9,7 @@ writes the checksums anew.
 
 from __future__ import annotations
 
+from binascii import hexlify
 from collections.abc import Mapping
 from hashlib import blake2b, sha256
 from typing import Any
@@ -43,15 +44,15 @@ class Chain:
     def seal(self, text: bytes) -> bytes:
         """The line for a JSON object: with checksum and newline."""
         body = text[:-1]
-        self._last = blake2b(self._last + body, digest_size=_DIGEST).digest()
-        return body + _OPEN + self._last.hex().encode() + _CLOSE
+        last = self._last = blake2b(self._last + body, digest_size=_DIGEST).digest()
+        return body + _OPEN + hexlify(last) + _CLOSE
 
     def follows(self, line: bytes) -> bool:
         """Whether a line is whole, and follows the lines before."""
         # Bytes are compared, not JSON: then a changed blank is damage, too.
         body, end = line[:-_SEAL], line[-_SEAL:]
         digest = blake2b(self._last + body, digest_size=_DIGEST).digest()
-        if end != _OPEN + digest.hex().encode() + _CLOSE:
+        if end != _OPEN + hexlify(digest) + _CLOSE:
             return False
         self._last = digest
         return True
@@ -81,7 +82,7 @@ class SealedLines:
     """Records as the lines of a journal.
 
     Attributes:
-        blobs: Large payloads of the latest line as JSON, by their hash.
+        blobs: Large payloads of the lines as JSON, by their hash; who keeps them empties it.
     """
 
     def __init__(self, header: Mapping[str, Any]) -> None:
@@ -98,7 +99,6 @@ class SealedLines:
             keeps_payload: Whether a large payload stays in the line.
         """
         text = encode(record)
-        self.blobs = {}
         # Only events and answers carry payloads of any size.
         if len(text) > LARGE and not keeps_payload and isinstance(record, Emit | Finish):
             text = self._lighten(record) or text
@@ -119,5 +119,5 @@ class SealedLines:
             return None
         name = sha256(data).hexdigest()
         del row[key]
-        self.blobs = {name: data}
+        self.blobs[name] = data
         return dumps({**row, BLOBS: {key: name}})

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, TypeVar, get_args
+from json.encoder import encode_basestring_ascii
+from typing import Any, TypeVar, cast, get_args
 
 from dig._util.json_values import dumps
 from dig.errors import RecordError
@@ -255,33 +256,25 @@ def decode(row: Any) -> Record:
 
 # --- to JSON --------------------------------------------------------------------------------
 
-# Written although they are empty, because the format says that the key is there.
-_ALWAYS = {("emit", "by"), ("deliver", "to"), ("finding", "stage"), ("heal", "event")}
-_NEVER = object()
+_ABSENT: dict[str, object] = dict.fromkeys((
+    "task", "seed", "payload", "policy", "traceparent", "usage", "error", "to", "note",
+    "reason", "answer", "usual", "severity", "silenced", "about", "because",
+)) | {"cancelled": False, "patterns": 1}  # fmt: skip
+"""The optional keys, each with the value that is left out."""
 
 
-def _keys(cls: type[Record]) -> list[tuple[str, str, object]]:
-    names = [f.name for f in fields(cls) if f.name not in ("t", "us")]
-    absent: dict[str, object] = dict.fromkeys((
-        "task", "seed", "payload", "policy", "traceparent", "usage", "error", "to", "note",
-        "reason", "answer", "usual", "severity", "silenced", "about", "because",
-    )) | {"cancelled": False, "patterns": 1}  # fmt: skip
-    return [
-        (n, f',"{n}":', _NEVER if (cls.kind, n) in _ALWAYS else absent.get(n, _NEVER))
-        for n in names
-    ]
-
-
-_KEYS = {cls: _keys(cls) for cls in get_args(Record)}
-"""The keys of each kind of record, as they stand before their values, and what is as absent."""
+def _is_optional(cls: type[Record], key: str) -> bool:
+    # Of a delivery it is written although it is null, because the format says that it is there.
+    return key in _ABSENT and (cls.kind, key) != ("deliver", "to")
 
 
 def to_row(record: Record) -> dict[str, Any]:
     """Make the JSON object of a record, keys in a fixed order; empty optional ones are left out."""
-    row: dict[str, Any] = {"t": record.t, "ts": record.us / 1_000_000, "kind": record.kind}
-    for key, _, absent in _KEYS[type(record)]:
+    kind = type(record)
+    row: dict[str, Any] = {"t": record.t, "ts": record.ts, "kind": record.kind}
+    for key in (f.name for f in fields(kind)[2:]):
         value = getattr(record, key)
-        if value is not absent:
+        if not (_is_optional(kind, key) and value is _ABSENT[key]):
             row[key] = value
     if type(record) is records.End:
         row["fates"] = [_fate_row(fate) for fate in record.fates]
@@ -301,18 +294,33 @@ def _fate_row(fate: Fate) -> dict[str, Any]:
     return row
 
 
+def _writer(cls: type[Record]) -> Callable[[Record], str]:
+    """Make the function that writes the line of a kind of record."""
+    line, values = f'{{"t":%d,"ts":%r,"kind":"{cls.kind}"', ["r.t", "r.us / 1_000_000"]
+    for field in fields(cls)[2:]:
+        key, value = f',"{field.name}":', f"r.{field.name}"
+        text = f"{'quote' if field.type == 'str' else 'dumps'}({value})"
+        if field.name == "fates":
+            text = f"dumps([_fate_row(fate) for fate in {value}])"
+        if _is_optional(cls, field.name):
+            text = f"'' if {value} is {_ABSENT[field.name]} else {key!r} + {text}"
+        line += "%s" if _is_optional(cls, field.name) else f"{key}%s"
+        values.append(text)
+    # From its source, as dataclasses do: each record passes here, and a loop costs twice as much.
+    source = f"lambda r: {line + '}'!r} % ({', '.join(values)})"
+    names = {"quote": encode_basestring_ascii, "dumps": dumps, "_fate_row": _fate_row}
+    return cast("Callable[[Record], str]", eval(source, names))
+
+
+# The keys of these two are not those of the record alone.
+_WRITERS = {
+    cls: (lambda record: dumps(to_row(record)))
+    if cls in (records.Run, records.HealRow)
+    else _writer(cls)
+    for cls in get_args(Record)
+}
+
+
 def encode(record: Record) -> str:
     """Write one line of a trace file, without its newline; the same record gives the same text."""
-    kind = type(record)
-    # The keys of these two are not those of the record alone.
-    if kind is records.Run or kind is records.HealRow:
-        return dumps(to_row(record))
-    parts = [f'{{"t":{record.t},"ts":{record.us / 1_000_000!r},"kind":"{record.kind}"']
-    for key, before, absent in _KEYS[kind]:
-        value = getattr(record, key)
-        if key == "fates":
-            value = [_fate_row(fate) for fate in value]
-        if value is not absent:
-            parts += before, dumps(value)
-    parts.append("}")
-    return "".join(parts)
+    return _WRITERS[type(record)](record)

@@ -88,9 +88,12 @@ class Appending:
                 current file is left in it, if possible.
         """
         # Lines that fit into a file go there in one write: a call of the system each is slow.
+        data = b"".join(lines)
+        if not self._most_bytes or self._bytes + len(data) <= self._most_bytes:
+            return self._write(data)
         first = size = 0
         for i, line in enumerate(lines):
-            if self._most_bytes and 0 < self._bytes + size > self._most_bytes - len(line):
+            if 0 < self._bytes + size > self._most_bytes - len(line):
                 self._write(b"".join(lines[first:i]))
                 self._go_on()
                 first, size = i, 0

@@ -114,7 +114,7 @@ class Journal:
         self._broken: OSError | None = None
         self._loss: JournalError | None = None
         self._clock = clock
-        self._looked, self._looked_s = 0, clock()
+        self._look_at, self._look_at_s = LOOK_RECORDS, clock() + LOOK_S
         try:
             self._files = Appending(path, segment_bytes, write, is_new=is_new)
         except OSError as error:
@@ -146,11 +146,9 @@ class Journal:
             return
         try:
             # Payloads beside the trace come first: a line never names a file that is not there.
-            lines = []
-            for record in records:
-                lines.append(self._lines.line(record))
-                for name, data in self._lines.blobs.items():
-                    self._keep(name, data)
+            lines = [*map(self._lines.line, records)]
+            while self._lines.blobs:
+                self._keep(*self._lines.blobs.popitem())
             self._files.append(lines)
         except OSError as error:
             if is_gone(error):
@@ -159,11 +157,14 @@ class Journal:
                 raise cannot("write", self._files.current, error) from None
             self._go_on_without()
             return
-        if self._is_to_look(records):
+        number, now = self._records + len(records), self._clock()
+        # A look is two calls of the system.
+        if now >= self._look_at_s or number >= self._look_at or type(records[-1]) is Finish:
+            self._look_at, self._look_at_s = number + LOOK_RECORDS, now + LOOK_S
             self._files.look()
         if self._files.damage is not None:
             return self._lose(self._files.damage)
-        self._records += len(records)
+        self._records = number
 
     def sync(self) -> None:
         """Block until all written records are on the disk; may be called from any thread.
@@ -213,15 +214,6 @@ class Journal:
         if not path.exists():
             write_file(path, data)
             self._blobs.append(path)
-
-    def _is_to_look(self, records: Sequence[Record]) -> bool:
-        """Whether to look after the file now; a look is two calls of the system."""
-        now, number = self._clock(), self._records + len(records)
-        is_soon = now < self._looked_s + LOOK_S and number < self._looked + LOOK_RECORDS
-        if is_soon and type(records[-1]) is not Finish:
-            return False
-        self._looked, self._looked_s = number, now
-        return True
 
     def _lose(self, change: str) -> None:
         """Go on without a file after damage to it, or stop the run."""
