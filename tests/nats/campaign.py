@@ -249,7 +249,7 @@ class Campaign:
             await places.acquire()
             asked.append(asyncio.create_task(ask(number)))
             number += 1
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(self.options.gap)
         await asyncio.gather(*asked)
 
     # --- the account ---
@@ -314,6 +314,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--chance", type=float, default=0.01, help="of a stop at a point")
     parser.add_argument("--seconds", type=float, help="stop after so long")
     parser.add_argument("--every", type=float, default=0.8, help="most seconds between faults")
+    parser.add_argument("--gap", type=float, default=0.02, help="seconds between problems")
     parser.add_argument("--sessions", type=int, default=3)
     parser.add_argument("--lease", type=float, default=0.8)
     parser.add_argument("--server", type=Path)

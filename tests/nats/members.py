@@ -181,7 +181,7 @@ def cursor_behind() -> None:
 def inboxes_after() -> None:
     """The inboxes are read after the fence, and compared by equality."""
 
-    async def _own(self: Attendant, lease: Any, follower: Any) -> None:
+    async def _own(self: Attendant, lease: Any, follower: Any, tasks: Any) -> None:
         await follower.catch_up()
         await follower.reader.close()
         position = owner.Position(follower.reader.sequence, {})
@@ -201,7 +201,7 @@ def inboxes_after() -> None:
         heads = {token: t for token, (_, t) in position.heads.items()}
         last = {one.token: one for one in unreleased}
         await made.release([one for one in last.values() if heads.get(one.token) != one.t])
-        await made.run()
+        await made.run(tasks)
 
     Attendant._own = _own  # type: ignore[method-assign]
 

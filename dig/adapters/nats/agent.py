@@ -113,6 +113,7 @@ class AgentPost:
         self._name, self._token = name, token_of(name)
         self._js = client.jetstream(timeout=ANSWER_S)
         self._inbox: Puller | None = None
+        self._at_work: Msg | None = None
 
     def note_connection(self) -> None:
         """The connection was lost, or is back."""
@@ -130,21 +131,28 @@ class AgentPost:
 
     async def work(self) -> None:
         """Take message after message."""
-        stream, ack_wait_s = self._names.to, await self._await_inbox()
+        ack_wait_s = await self._await_inbox()
         logger.info("dig: %s has joined %s", self._name, self._names.session)
-        while True:
-            try:
-                if self._inbox is None:
-                    self._inbox = await inbox_of(self._client, stream, self._token).open()
-                for message in await self._inbox.read(1, _FAR):
-                    await self._answer(message, ack_wait_s)
-            except ConsumerGoneError:
-                if self._inbox is not None:
-                    await self._inbox.close()
-                self._inbox = None
-            except TROUBLE as error:
-                logger.debug("dig: no mail: %s", error)
-                await anyio.sleep(0.1)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._stay, ack_wait_s / 3)
+            while True:
+                await self._take_mail()
+
+    async def _take_mail(self) -> None:
+        try:
+            if self._inbox is None:
+                self._inbox = await inbox_of(self._client, self._names.to, self._token).open()
+            for message in await self._inbox.read(1, _FAR):
+                self._at_work = message
+                await self._answer(message)
+        except ConsumerGoneError:
+            if self._inbox is not None:
+                await self._inbox.close()
+            self._inbox = None
+        except TROUBLE as error:
+            logger.debug("dig: no mail: %s", error)
+            await anyio.sleep(0.1)
+        self._at_work = None
 
     async def _await_inbox(self) -> float:
         """Wait for the inbox, made by the monitor at the join; return the `ack_wait`."""
@@ -160,28 +168,25 @@ class AgentPost:
             await anyio.sleep(attempt_s)
         return float(info.config.ack_wait or 30.0)
 
-    async def _answer(self, message: Msg, ack_wait_s: float) -> None:
+    async def _answer(self, message: Msg) -> None:
         try:
             mail = read_activation(message.data)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             # Only monitors write here, but of another version, perhaps.
             logger.warning("dig: mail of %s cannot be read: %r", self._token, error)
-            await message.ack()
-            return
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._stay, message, ack_wait_s / 3)
+        else:
             await self._decide(mail)
-            tasks.cancel_scope.cancel()
         await message.ack()
 
-    async def _stay(self, message: Msg, every_s: float) -> None:
+    async def _stay(self, every_s: float) -> None:
         """Tell the server of work in progress, against a redelivery."""
         while True:
             await anyio.sleep(every_s)
-            try:
-                await message.in_progress()
-            except TROUBLE as error:
-                logger.debug("dig: not told that work goes on: %s", error)
+            if self._at_work is not None:
+                try:
+                    await self._at_work.in_progress()
+                except TROUBLE as error:
+                    logger.debug("dig: not told that work goes on: %s", error)
 
     async def _decide(self, mail: Mail) -> None:
         with trace_context(mail):
@@ -193,7 +198,8 @@ class AgentPost:
             value, error = await attempt(act, Exception)
             if error is not None:
                 logger.warning("dig: %s: %s", mail.view.agent, describe(error))
-            context = current_context()
+            # What the function has begun is over; so the context is that of its mail again.
+            context = next(iter(mail.contexts.values()), None) or current_context()
         body = decision_body(mail, value, error, self._client.max_payload)
         headers = {
             V: VERSION, KIND: "decision", MSG_ID: f"d.{mail.view.activation}.{mail.mark}",

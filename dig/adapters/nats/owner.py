@@ -12,12 +12,12 @@ is fenced, drops its state, and publishes nothing more.
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import anyio
-from nats.aio.client import Client
+from anyio.abc import TaskGroup
 from nats.aio.msg import Msg
 
 from dig.errors import ConsumerGoneError, FencedError, WrongSequenceError
@@ -25,6 +25,8 @@ from dig.errors import ConsumerGoneError, FencedError, WrongSequenceError
 from .connection import (
     ANSWER_S,
     TROUBLE,
+    Connection,
+    Message,
     Puller,
     last_of,
     logger,
@@ -111,7 +113,7 @@ class Owner:
     """
 
     def __init__(
-        self, client: Client, names: Subjects, session: HeldSession, position: Position,
+        self, client: Connection, names: Subjects, session: HeldSession, position: Position,
         lease: Lease, clock: SupervisedClock, storage: Storage,
     ) -> None:  # fmt: skip
         """Begin; `fence` comes first, then `run`."""
@@ -121,21 +123,25 @@ class Owner:
         self._clock, self._storage = clock, storage
         self._raw: Puller | None = None
         self._beats: set[str] = set()
+        self._news, self._turn = anyio.Event(), anyio.Lock()
         self._told_s = 0.0
         self.figures: dict[str, float] = {"batch": 0, "append_ms": 0.0}
 
-    async def run(self) -> None:
-        """Repeat the steps.
+    async def run(self, tasks: TaskGroup) -> None:
+        """Repeat the steps; what is handled while others are stored is one append after them.
 
-        Raises:
-            FencedError: Another owner is ahead.
+        Args:
+            tasks: Runs the storing; its error is that another owner is ahead.
         """
+        tasks.start_soon(self._store_on)
         beats = await self._client.subscribe(self._names.beat("*"), cb=self._beat)
         missed = await self._client.subscribe(self._names.missed, cb=self._answer_again)
         try:
             while not (self._lease.is_lost or self._session.is_over):
                 await self._step()
                 self._lease.show_life()
+            if not self._lease.is_lost:
+                await self.commit()
         finally:
             with anyio.CancelScope(shield=True), anyio.move_on_after(ANSWER_S):
                 await self._lose_reader()
@@ -160,7 +166,15 @@ class Owner:
             outage_s, self._told_s = self._clock.stood_s - self._told_s, self._clock.stood_s
             session.incident(DISCONNECTED, {"s": round(outage_s, 3)})
         session.tick()
-        await self.commit()
+        self._news.set()
+        if session.waiting >= BATCH:  # storing takes long, so reading has to wait
+            await self.commit()
+
+    async def _store_on(self) -> None:
+        while True:
+            await self._news.wait()
+            self._news = anyio.Event()
+            await self.commit()
 
     # --- 1: read ---
 
@@ -210,24 +224,27 @@ class Owner:
     # --- 4: append ---
 
     async def commit(self) -> None:
-        """Append the lines of the step, and then release."""
-        groups, releases, joined = self._session.take()
-        reach("handled")
-        for lines, t, cursor in chunks(groups):
-            await self._append(lines, t, cursor)
-        for agent in joined:
-            await make_inbox(self._js, self._names, token_of(agent), self._storage)
-        if releases:
-            reach("appended")
-            await self.release(releases)
+        """Append the lines of all requests so far, and then release."""
+        async with self._turn:
+            groups, releases, joined = self._session.take()
+            reach("handled")
+            for lines, t, cursor in chunks(groups):
+                await self._append(lines, t, cursor)
+            for agent in joined:
+                await make_inbox(self._js, self._names, token_of(agent), self._storage)
+            if releases:
+                reach("appended")
+                await self.release(releases)
 
     async def _append(self, lines: bytes, t: int, cursor: int) -> None:
         began_s = time.monotonic()
         headers = journal_headers(self._lease.epoch, t, cursor, self.position.journal)
         subject = self._names.journal_subject
         try:
-            ack = await store(self._js, subject, lines, headers, self._stands("append"))
-            sequence = int(ack.seq)
+            [sequence] = await self._client.store_all([(subject, lines, headers)])
+            if sequence is None:
+                ack = await store(self._js, subject, lines, headers, self._stands("append"))
+                sequence = int(ack.seq)
         except WrongSequenceError:
             last = await last_of(self._js, self._names.journal, subject)
             if last is None or (last.headers or {}).get(MSG_ID) != headers[MSG_ID]:
@@ -242,31 +259,31 @@ class Owner:
 
     async def release(self, releases: Iterable[Release]) -> None:
         """Publish releases, in order for each inbox, and different inboxes at once."""
-        inboxes: dict[str, list[Release]] = defaultdict(list)
+        inboxes: dict[str, deque[Release]] = defaultdict(deque)
         for release in releases:
             inboxes[release.token].append(release)
-        if len(inboxes) == 1:  # the usual case needs no group of tasks
-            return await self._fill(*inboxes.values())
-        try:
-            async with anyio.create_task_group() as tasks:
-                for mail in inboxes.values():
-                    tasks.start_soon(self._fill, mail)
-        except* FencedError:
-            raise FencedError from None
+        while inboxes:
+            first = [mail.popleft() for mail in inboxes.values()]
+            inboxes = {token: mail for token, mail in inboxes.items() if mail}
+            stored = await self._client.store_all([self._message(release) for release in first])
+            for release, sequence in zip(first, stored, strict=True):
+                if sequence is None:
+                    await self._publish(release)
+                else:
+                    self.position.heads[release.token] = sequence, release.t
+                reach("released")
 
-    async def _fill(self, mail: list[Release]) -> None:
-        for release in mail:
-            await self._publish(release)
-            reach("released")
+    def _message(self, release: Release) -> Message:
+        guard = str(self.position.heads.get(release.token, (0, -1))[0])
+        headers = {**release.headers(self._lease.epoch), LAST_IN_SUBJECT: guard}
+        return self._names.inbox(release.token), release.body, headers
 
     async def _publish(self, release: Release) -> None:
         token, heads = release.token, self.position.heads
-        subject = self._names.inbox(token)
         while True:
-            guard = {LAST_IN_SUBJECT: str(heads.get(token, (0, -1))[0])}
-            headers = {**release.headers(self._lease.epoch), **guard}
+            subject, body, headers = self._message(release)
             try:
-                ack = await store(self._js, subject, release.body, headers, self._stands(token))
+                ack = await store(self._js, subject, body, headers, self._stands(token))
                 heads[token] = int(ack.seq), release.t
                 return
             except WrongSequenceError:

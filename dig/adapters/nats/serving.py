@@ -31,9 +31,7 @@ from .connection import (
 from .names import EPOCH, RAW, Subjects, journal_headers
 from .ownership import UNRESUMABLE, read_key
 from .streams import Storage, list_sessions, make_bucket, make_streams
-from .takeover import Attendant, Service
-
-SetupOf = Callable[[bytes], Setup]
+from .takeover import Attendant, Service, SetupOf
 
 
 def recorded_setup(line: bytes) -> Setup:

@@ -210,7 +210,7 @@ class HeldSession:
         """
         self.cursor, self.notes, self.late, self.is_over = cursor, notes, 0, False
         self._host, self._monitor = resumption.host, resumption.monitor
-        self._clock, self._terms = clock, terms
+        self._clock, self._terms, self._bytes = clock, terms, 0
         self._timeout_s = resumption.setup.activation_timeout_s
         assert resumption.lines is not None
         self._lines = resumption.lines
@@ -247,7 +247,7 @@ class HeldSession:
             stored_s: When the server stored it, in seconds since 1970, if that is known.
         """
         # The first request of the monitor consumes the message, so it has the new cursor already.
-        self.cursor = sequence
+        self.cursor, self._bytes = sequence, len(data)
         context = headers.get(TRACEPARENT)
         try:
             kind, body = read_raw(token, headers, data)
@@ -276,7 +276,7 @@ class HeldSession:
         error: Exception | None = None
         if body.error is not None and value is None:
             error = recorded_error(body.error)
-        elif len(dumps(value)) > self._terms.most_bytes - ROOM:
+        elif self._is_too_large(value):
             error = PayloadError("journal too large: as ASCII the decision is more than a message")
         if error is not None:
             self._end(started, lambda: self._host.fail_activation(started, error))
@@ -329,10 +329,15 @@ class HeldSession:
             return
         if not any(name in agents for name in to):
             raise RawError(f"no agent called {', '.join(to) or 'anything'} is here")
-        if len(dumps(body.payload)) > self._terms.most_bytes - ROOM:
+        if self._is_too_large(body.payload):
             raise RawError("journal too large: as ASCII the payload is more than a message")
         output = Output(body.payload, to, body.type, traceparent=context)
         self._ask(lambda: self._monitor.inject(output))
+
+    def _is_too_large(self, value: Any) -> bool:
+        """Whether a value of the message in hand, written as ASCII, is too large for a message."""
+        most = self._terms.most_bytes - ROOM
+        return 3 * self._bytes > most and len(dumps(value)) > most  # a letter grows to at most 3
 
     def _join(self, body: MemberBody, token: str, context: str | None) -> None:
         self._ask(lambda: self._monitor.join(body.agent))
@@ -437,6 +442,11 @@ class HeldSession:
         # By number and not by equality: a later owner may be ahead already.
         missing = [r for r in releases if r.t > heads.get(r.token, (0, -1))[1]]
         return sorted(missing, key=lambda release: release.t)
+
+    @property
+    def waiting(self) -> int:
+        """The number of requests whose lines nobody has taken."""
+        return len(self._groups)
 
     @property
     def open_problems(self) -> int:

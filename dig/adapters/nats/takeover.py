@@ -22,7 +22,7 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
-from nats.aio.client import Client
+from anyio.abc import TaskGroup
 from nats.aio.msg import Msg
 
 from dig.errors import DigError, FencedError, ReplayError
@@ -31,12 +31,15 @@ from dig.runtime.resume import Resumption
 from dig.runtime.setup import Setup
 
 from . import owner as owners
-from .connection import ANSWER_S, GaplessReader, logger, patiently, sequence_of
+from .connection import ANSWER_S, Connection, GaplessReader, logger, patiently, sequence_of
 from .names import EPOCH, RAW, VERSION, WALL, Subjects, V
 from .owner import Owner, Position, SupervisedClock
 from .ownership import UNRESUMABLE, Lease, process_name, until_free
 from .session import OWNER, HeldSession, Notes, Terms
 from .streams import Storage, read_heads
+
+SetupOf = Callable[[bytes], Setup]
+"""Makes the setup of a session from the first line of the journal."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,9 @@ class JournalFollower:
         reads: Is called when something was read.
     """
 
-    def __init__(self, client: Client, names: Subjects, setup: Callable[[bytes], Setup]) -> None:
+    def __init__(
+        self, client: Connection, names: Subjects, setup: Callable[[bytes], Setup]
+    ) -> None:
         """Begin before the first message; `setup` makes the setup from the journal's first line."""
         self.resumption: Resumption | None = None
         self.notes, self.cursor, self.epoch, self.wall_s = Notes(), 0, 0, math.inf
@@ -137,7 +142,7 @@ class Attendant:
     """
 
     def __init__(
-        self, client: Client, names: Subjects, setup: Callable[[bytes], Setup], service: Service,
+        self, client: Connection, names: Subjects, setup: SetupOf, service: Service,
         places: anyio.Semaphore | None = None,
     ) -> None:  # fmt: skip
         """Begin without the session; `places` bounds the sessions of this process."""
@@ -186,7 +191,7 @@ class Attendant:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(lease.keep)
-                await self._own(lease, follower)
+                await self._own(lease, follower, tasks)
                 tasks.cancel_scope.cancel()
         except* FencedError:
             lease.is_lost = True
@@ -198,7 +203,7 @@ class Attendant:
             with anyio.CancelScope(shield=True), anyio.move_on_after(ANSWER_S):
                 await lease.give_back()
 
-    async def _own(self, lease: Lease, follower: JournalFollower) -> None:
+    async def _own(self, lease: Lease, follower: JournalFollower, tasks: TaskGroup) -> None:
         began_s = time.monotonic()
         follower.reads = lease.show_life
         await follower.catch_up()  # 2
@@ -225,7 +230,7 @@ class Attendant:
         logger.info(
             "dig: session %s taken in %.2f s", self._names.session, time.monotonic() - began_s
         )
-        await owner.run()  # 6
+        await owner.run(tasks)  # 6
         if session.is_over:
             raise ReplayError("a part of the monitor failed, and the run was to end then")
 
