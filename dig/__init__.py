@@ -33,11 +33,15 @@ from ._version import __version__ as __version__
 if typing.TYPE_CHECKING:
     from dig.adapters import notes as notes
     from dig.adapters import notes_about as notes_about
+    from dig.adapters import report_usage as report_usage
     from dig.adapters import waiting as waiting
     from dig.adapters.nats import join as join
     from dig.adapters.wrapping import session_of as session_of
     from dig.adapters.wrapping import unwrap as unwrap
     from dig.adapters.wrapping import wrap as wrap
+    from dig.detectors.budget import Price as Price
+    from dig.detectors.budget import SpendingLimits as SpendingLimits
+    from dig.detectors.budget import TeamBudget as TeamBudget
     from dig.detectors.describe import explain as explain
     from dig.detectors.finding import Finding as Finding
     from dig.detectors.interventions import Budget as Budget
@@ -61,20 +65,22 @@ if typing.TYPE_CHECKING:
     from dig.monitor.messages import Step as Step
     from dig.monitor.monitor import Monitor as Monitor
 
+    from .errors import BudgetExceeded as BudgetExceeded
     from .errors import DigError as DigError
 
 _HOME, _get, _list = names_on_demand(
     __name__,
     {
-        "dig.adapters": "notes notes_about waiting",
+        "dig.adapters": "notes notes_about report_usage waiting",
         "dig.adapters.nats": "join",
         "dig.adapters.wrapping": "session_of unwrap wrap",
+        "dig.detectors.budget": "Price SpendingLimits TeamBudget",
         "dig.detectors.describe": "explain",
         "dig.detectors.finding": "Finding",
         "dig.detectors.interventions": "Budget Create Inject Reroute",
         "dig.detectors.protocols": "Detector Healer",
         "dig.detectors.watch": "Watch",
-        "dig.errors": "DigError",
+        "dig.errors": "BudgetExceeded DigError",
         "dig.graph.behaviour": "same_behaviour signature",
         "dig.graph.graph": "InteractionGraph",
         "dig.graph.records": "Fate Limits Record",

@@ -15,6 +15,7 @@
     ├── UndecidedError    two behaviours could not be compared in the time there was
     ├── ModelError        a language model gave no usable answer
     ├── StopRunError      an agent found out that the whole run cannot go on
+    ├── BudgetExceeded    a request used up its budget, and no agent handed back an answer
     ├── JournalError      a run directory or its trace cannot be written
     ├── SessionError      the owner of a session on a server has to begin anew
     │   ├── FencedError         another owner is ahead
@@ -32,9 +33,9 @@ Each message says what is wrong, where, and, if it can be told, what to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from http import HTTPStatus
@@ -163,6 +164,31 @@ class StopRunError(DigError):
         """Make an error; the message gives the reason."""
         super().__init__(message)
         self.is_limit = is_limit
+
+
+class BudgetExceeded(DigError):
+    """The budget of a request is used up, and the entry agent handed back no answer.
+
+    Attributes:
+        limit: The limit that was reached: `turns`, `tokens`, `dollars` or `seconds`.
+        spent: The spending by then.
+        most: The limit.
+        partial: The last outputs to the entry agent, oldest first, as plain JSON.
+        request: The event that posed the request; ``None``: it is not known.
+    """
+
+    def __init__(
+        self, message: str, *, limit: str = "", spent: float = 0, most: float = 0,
+        partial: Sequence[Any] = (), request: str | None = None,
+    ) -> None:  # fmt: skip
+        """Make an error; the message names the reached limit and the entry agent."""
+        super().__init__(message)
+        self.limit, self.spent, self.most = limit, spent, most
+        self.partial, self.request = [*partial], request
+
+
+class BudgetStop(BaseException):  # so that no `except Exception` of an agent holds it up
+    """Unwinds the calls of a team at a limit of the budget, up to the call from outside."""
 
 
 class JournalError(DigError):

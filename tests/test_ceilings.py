@@ -16,25 +16,25 @@ from .test_architecture import MODULES, ROOT, imported
 
 # Lines of code. A change that needs more raises its row in the same commit, and says why there.
 LINES = {
-    "dig": 198,
+    "dig": 213,
     "_util": 642,
-    "adapters": 9_420,
+    "adapters": 9_545,
     "cli": 2_277,
-    "detectors": 3_946,
+    "detectors": 4_050,
     "diagnosis": 6_756,
     "faults": 1_308,
-    "graph": 2_527,
+    "graph": 2_533,
     "lab": 9_553,
-    "monitor": 2_105,
-    "runtime": 4_245,
+    "monitor": 2_111,
+    "runtime": 4_575,
     "show": 5_367,
     "tasks": 2_583,
     "traces": 5_037,
 }
 
 # What a command imports at any time; packages' own `__init__` are not counted.
-IMPORTED = {"dig.cli.check": 10_200, "dig.cli.report": 9_700, "dig.cli.run": 22_850}
-LOADED_BY_WRAP = 11_500
+IMPORTED = {"dig.cli.check": 10_300, "dig.cli.report": 9_750, "dig.cli.run": 23_300}
+LOADED_BY_WRAP = 11_680
 """What is loaded when a wrapped team of plain callables has answered."""
 
 # All packages together: fillers per 1,000 names, participles and leaning first lines in per cent.

@@ -90,7 +90,7 @@ def drawn() -> dict[str, str]:
     bases = {"DigError": "Exception"}
     path: list[tuple[int, str]] = []
     for line in (errors.__doc__ or "").splitlines():
-        found = re.match(r"^    ([│├└─ ]*)(\w+Error)\b", line)
+        found = re.match(r"^    ([│├└─ ]*)(\w+(?:Error|Exceeded))\b", line)
         if found:
             depth = len(found[1])
             path = [one for one in path if one[0] < depth]

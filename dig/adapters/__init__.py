@@ -22,11 +22,12 @@ from .base import (
     need_version,
     notes,
     notes_about,
+    report_usage,
     waiting,
 )
 from .frameworks import Adapter
 
 __all__ = [
     "CAPABILITIES", "Adapter", "Attached", "Mode", "Session", "Statistics", "Turn", "WrapPlan",
-    "as_call", "as_payload", "need_version", "notes", "notes_about", "waiting",
+    "as_call", "as_payload", "need_version", "notes", "notes_about", "report_usage", "waiting",
 ]  # fmt: skip

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from dig.detectors import standard, standard_healers
+from dig.detectors.budget import AsBudget
 from dig.detectors.finding import Finding
 from dig.detectors.policy import Policy
 from dig.detectors.thresholds import Thresholds
@@ -61,7 +62,7 @@ def wrap(
     journal: str | Path | None = None, segment_bytes: int | None = SEGMENT_BYTES,
     limits: Limits | None = None,
     usual: Usual | TeamUsual | str | Path | None = None,
-    policy: Policy | None = None, approve: Approve | None = None,
+    policy: Policy | None = None, approve: Approve | None = None, budget: AsBudget | None = None,
     setup: Setup | None = None, keep: int | None = KEEP,
     require: Iterable[str] = (),
     same_work: bool = False,
@@ -83,6 +84,7 @@ def wrap(
         usual: The usual findings of the team: the file that `digmon learn` made, or counts.
         policy: The policy about findings (docs/policy.md).
         approve: Asks a person about healing where the policy says so, on a thread of its own.
+        budget: The budget of requests, such as `{"turns": 20}` (docs/budgets.md).
         setup: The further settings of the run; by default the standard detectors and healers.
         keep: The records of closed history that stay in memory; ``None``: all. A setup has its own.
         require: The capabilities that the team must have (`dig.adapters.CAPABILITIES`).
@@ -108,7 +110,8 @@ def wrap(
     more: dict[str, Any] = {"on_finding": on_finding, "same_work": same_work}
     _check(setup=setup, adapter=adapter, sink=sink, contents=contents, **more, **parts)
     plan = _plan(adapter or adapter_of(team), team, options)
-    setup = fit_setup(_setup(setup, plan, keep, usual, parts), mode, plan.capabilities)
+    setup = _setup(setup, plan, keep, usual, parts).ruled(None, budget)
+    setup = fit_setup(setup, mode, plan.capabilities)
     files = _Files(_directory(journal, plan, mode, setup, segment_bytes))
     sinks = (files, sink, None if plan.served else _alarm_sink(on_alarm))
     make = partial(_session, plan, setup, sinks, mode=mode, require=require, **more)

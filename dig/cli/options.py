@@ -52,8 +52,8 @@ Given = Annotated[
 Config = Annotated[
     Path | None,
     typer.Option(
-        help="A TOML file with tables [thresholds] and [policy]; else pyproject.toml, if it has "
-        "a table [tool.digmon]."
+        help="A TOML file with tables [thresholds], [policy] and [budget]; else pyproject.toml, "
+        "if it has a table [tool.digmon]."
     ),
 ]
 Alert = Annotated[

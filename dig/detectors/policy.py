@@ -16,6 +16,7 @@ from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import base_name
 
+from .budget import TeamBudget
 from .finding import Finding, texts_in
 from .interventions import STEPS
 
@@ -132,12 +133,14 @@ class Policy:
         notices: Agents for which nothing is work, a log for instance: an event that goes to them
             alone enters as type `notice`.
         refuse: Steps that healing never takes: words of `STEPS`.
+        budget: The budget of requests, which holds whether the team is healed or only observed.
     """
 
     rules: tuple[Rule, ...] = ()
     heal: Literal["severity", "all"] = "severity"
     notices: tuple[str, ...] = ()
     refuse: tuple[str, ...] = ()
+    budget: TeamBudget | None = None
 
     def __post_init__(self) -> None:
         """Check all values, and put the rules in order.
@@ -150,6 +153,8 @@ class Policy:
             object.__setattr__(self, name, _names(name, getattr(self, name)))
         for step in self.refuse:
             _check_choice("refuse", step, STEPS)
+        if self.budget is not None:
+            object.__setattr__(self, "budget", TeamBudget.of(self.budget))
         rules = tuple(self.rules)
         if not all(isinstance(rule, Rule) for rule in rules):
             raise SettingsError("the rules of a policy must be of the class Rule")
@@ -208,7 +213,7 @@ class Policy:
         for name in ("notices", "refuse"):
             if names := getattr(self, name):
                 row[name] = list(names)
-        return row
+        return row if self.budget is None else {**row, "budget": self.budget.to_json()}
 
 
 def apply_policy(policy: Policy, graph: InteractionGraph, finding: Finding) -> Finding:

@@ -2,7 +2,7 @@
 
 Below `[policy]` stand `heal`, `notices`, `refuse`, and the names of patterns (or `any`), each with
 an action, a table, or a list of tables. In the environment `DIG_POLICY_RSP=off` stands for
-`RSP = "off"`.
+`RSP = "off"`. A table `[budget]` beside it has the limits of the team's spending.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from typing import Any, TypeVar
 from dig._util.text import did_you_mean
 from dig.errors import SettingsError
 
+from .budget import TeamBudget
 from .patterns import NAMES
 from .policy import ACTIONS, Policy, Rule
 from .settings_file import read_table
 
 TABLE = "policy"
 PREFIX = "DIG_POLICY_"
+BUDGET = "budget"
 ANY = "any"
 """Stands for all patterns."""
 
@@ -30,7 +32,7 @@ _SETTINGS = ("heal", *_LISTS)
 _KEYS = tuple(field.name for field in fields(Rule) if field.name != "pattern")
 _ONLY_ASK = ("deadline_s", "otherwise")
 
-_Made = TypeVar("_Made", Policy, Rule)
+_Made = TypeVar("_Made", Policy, Rule, TeamBudget)
 
 
 def load_policy(
@@ -64,7 +66,8 @@ def load_policy(
         else:
             rules = _rules(place, None if name == ANY else name, value)
             policy = replace(policy, rules=(*policy.rules, *rules))
-    return policy
+    place, table = read_table(config, BUDGET)
+    return replace(policy, budget=_make(place, TeamBudget.of, table)) if table else policy
 
 
 def read_policy(described: Mapping[str, Any]) -> Policy:
@@ -120,8 +123,8 @@ def _rule(place: str, pattern: str | None, entry: Any) -> Rule:
     return _make(place, Rule, pattern=pattern, **table)
 
 
-def _make(place: str, make: Callable[..., _Made], *parts: Policy, **values: Any) -> _Made:
-    """Make a policy or a rule; an error begins with the place of its setting."""
+def _make(place: str, make: Callable[..., _Made], *parts: Any, **values: Any) -> _Made:
+    """Make a policy, a rule or a budget; an error begins with the place of its setting."""
     try:
         return make(*parts, **values)
     except SettingsError as error:

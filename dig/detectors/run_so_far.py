@@ -18,6 +18,7 @@ from dig.graph import records
 from dig.graph.graph import InteractionGraph
 from dig.graph.words import MOST_NAMED, MOST_REASON, action_text, actions_text, healing_kind, moment
 
+from .budget import limit_text
 from .describe import SILENCED, Worth, pattern_title, plain_text, worth
 from .finding import SEVERITIES, Finding, is_rivals, texts_in
 from .headline import Headline, Headlines, answered_by, worst
@@ -92,6 +93,7 @@ class RunSoFar:
     Attributes:
         run: The first record.
         is_early: Whether work is missing from the answer that was accepted last.
+        partial: The limit of the budget at which that answer was handed back, in words; else empty.
     """
 
     def __init__(self, graph: InteractionGraph | None = None) -> None:
@@ -108,6 +110,7 @@ class RunSoFar:
         self._lacks: Headline | None = None  # the accepted answer
         self._worse: set[str] = set()  # the patterns whose errors no answer has mended
         self.run: records.Run | None = None
+        self.partial = ""
         self.agents: dict[str, None] = {}
         self._us = self._running = 0
         self._counts: Counter[str] = Counter()
@@ -154,6 +157,7 @@ class RunSoFar:
     def _deliver(self, record: records.Deliver) -> None:
         if record.to is None:
             self.is_early, self._came_after = record.event in self._early, True
+            self.partial = ""
             self._counts["failed" if record.event in self._failed else "answered"] += 1
             self._counts["early"] += self.is_early
             self._accept(record.event)
@@ -180,6 +184,11 @@ class RunSoFar:
         detail = record.detail if isinstance(record.detail, Mapping) else {}
         if record.what == records.REQUEST_FAILED and detail.get("event") is not None:
             self._counts["failed"] += detail.get("how") == "error"
+        elif record.what == records.BUDGET and detail.get("stage") == "partial":
+            self.partial = limit_text(detail)
+            self._counts["partial"] += 1
+            self._counts["early"] -= self.is_early  # it is partial for a reason that is known
+            self.is_early = False
 
     def _start(self, record: records.Start) -> None:
         self._counts["turns"] += 1
@@ -286,6 +295,8 @@ class RunSoFar:
         if self._finish is None:
             none = "" if has_answer else " There is no answer so far."
             return f"The trace ends after {length}, and the run has no end{state_text}.{none}"
+        if self._finish.outcome == "submitted" and self.partial:
+            return f"A partial answer was accepted after {length}: {self.partial}."
         if self._finish.outcome == "submitted":
             return f"An answer was accepted after {length}{_LACKING if self.is_early else ''}."
         end = _ENDS[self._finish.outcome]
@@ -299,10 +310,11 @@ class RunSoFar:
         if not (self.run and self.run.session):
             return {}
         counts = self._counts
-        early, failed = counts["early"], counts["failed"]
+        early, failed, partial = counts["early"], counts["failed"], counts["partial"]
         states = {
-            "answered": counts["answered"] - early,
+            "answered": counts["answered"] - early - partial,
             _EARLY: early,
+            "answered in part (budget)": partial,
             "ended by an error": failed,
             "left without an answer": max(0, counts["requests"] - counts["answered"] - failed),
         }

@@ -14,7 +14,7 @@ from dig._util.text import nearest
 from dig.errors import SettingsError, file_errors
 
 PROJECT = "pyproject.toml"
-TABLES = ("thresholds", "policy", "alerts")
+TABLES = ("thresholds", "policy", "budget", "alerts")
 
 
 def find_settings(path: Path | None, folder: Path = Path()) -> Path | None:

@@ -31,6 +31,10 @@ WAITS = "waits"
 REQUEST_FAILED = "request_failed"
 """The incident of a request that ended without an answer, by an error or at a limit."""
 
+BUDGET = "budget"
+"""The incident of a limit of a budget: its detail has `event` (the request; null: the team),
+`scope`, `limit`, `spent`, `most`, and `stage`: `warning`, `stopped` or `partial` (answered)."""
+
 Failure = Literal["error", "limit", "timeout"]
 FAILURES: tuple[Failure, ...] = get_args(Failure)
 

@@ -85,6 +85,16 @@ class Healing:
         if self.ladders is not None:
             self.ladders.end_answered(self._recorder.graph)
 
+    def restrict(self, fit: Fit) -> None:
+        """Ask a further `fit` about each intervention, before the present fit."""
+        before = self._fit
+
+        def fit_both(graph: Any, wish: Any) -> tuple[Intervention | None, str | None]:
+            possible, reason = fit(graph, wish)
+            return (possible, reason) if possible is None or before is None else before(graph, wish)
+
+        self._fit = fit_both
+
     def awaited_ids(self) -> set[str]:
         """The events and activations of further steps; eviction has to wait for these."""
         return self.ladders.awaited_ids(self._recorder.graph) if self.ladders is not None else set()

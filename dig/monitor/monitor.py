@@ -41,7 +41,7 @@ RELEASED = "released"
 """The incident recorded just before a person releases an event that a delivery policy kept."""
 
 TOLD = "told"
-"""The incident recorded just before a person's message to agents, which is a system event."""
+"""The incident recorded just before the message of a person or host to agents: a system event."""
 
 GROWTH = 3
 """History is evicted when it is about this many times as long as after the last eviction."""
@@ -149,16 +149,12 @@ class Monitor:
             recorder, holds, schedule, healers or {}, budget or Budget(), fit, policy,
             ladder=ladder,
         )  # fmt: skip
-        self._recorder = recorder
-        self._holds = holds
-        self._schedule = schedule
-        self._healing = healing
+        self._recorder, self._holds = recorder, holds
+        self._schedule, self._healing = schedule, healing
         self._gates = Gates(recorder, holds, healing, gates)
         self._approvals = Approvals(recorder, holds, self._gates, healing, can_hold=can_hold)
-        self._keep = keep
-        self._next_collection = keep or 0  # rows of history
-        self.graph = recorder.graph
-        self.detector_seconds = recorder.detector_seconds
+        self._keep, self._next_collection = keep, keep or 0  # rows of history
+        self.graph, self.detector_seconds = recorder.graph, recorder.detector_seconds
         recorder.write(
             records.Run, run, tuple(agents), task, seed, session, memory, limits or Limits(),
             usual, patterns=records.EDITION,
@@ -172,6 +168,10 @@ class Monitor:
             RequestError: A request was made already.
         """
         self._recorder.follow(sink)
+
+    def restrict_healing(self, fit: Fit) -> None:
+        """Ask a host about each intervention, before the fit of the run."""
+        self._healing.restrict(fit)
 
     # --- requests ---
 
@@ -259,6 +259,10 @@ class Monitor:
         self._holds.after_end(current.agent, inputs, retry=retry)
         return self._leave_call()
 
+    def postpone(self, agent: str) -> None:
+        """Leave an agent idle until a further event comes."""
+        self._holds.ready.pop(agent, None)
+
     def join(self, agent: str) -> list[Effect]:
         """An agent joins, or joins again, with an empty buffer.
 
@@ -315,7 +319,7 @@ class Monitor:
         return self._holds.has_note(agent, event)
 
     def tell(self, note: str, to: Sequence[str]) -> list[Effect]:
-        """Send a person's note to some agents, as a system event.
+        """Send the note of a person or a host to some agents, as a system event.
 
         Raises:
             PayloadError: The note is not plain JSON.

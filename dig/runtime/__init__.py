@@ -7,6 +7,7 @@
 - `agent_errors`: errors as a trace has them, and the requests that they leave without an answer.
 - `checkpoint`: a run as it stands, from which bus and simulator can go on.
 - `driver`: drives a monitor through a recorded run. `resume`: a monitor that goes on after it.
+- `spending`: what requests use of a budget; `host_budget`: which activation may still start.
 - `alerts`: sends alarms, and blocks no team; `destinations`: where they go.
 - `result`: how a run ended. `llm`: agents that are language models.
 - `workers`: work over several processes.

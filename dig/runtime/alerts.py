@@ -23,12 +23,13 @@ from typing import Any, TypeAlias
 
 from dig._util.redaction import masking_logger, redact
 from dig._util.text import counted, one_line
+from dig.detectors.budget import limit_text
 from dig.detectors.finding import Finding
 from dig.detectors.headline import Headlines
 from dig.detectors.settings_file import read_table
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import FindingRow, Record, Run
+from dig.graph.records import BUDGET, FindingRow, IncidentRow, Record, Run
 from dig.monitor.sinks import Sink
 
 from .destinations import Alarm, CallAlerts, Destination, LogAlerts, destination
@@ -361,8 +362,16 @@ class _AlarmSink:
             )  # fmt: skip
             if finding.is_alarm:
                 headline = self._graph and self._headlines.of(self._graph, finding)
-                alarm = Alarm(self._run, finding, headline=headline.says if headline else "")
-                for outlet in self._outlets:
-                    outlet.put(alarm)
+                self._put(finding, headline.says if headline else "")
+        elif isinstance(record, IncidentRow) and record.what == BUDGET:
+            detail: Any = record.detail
+            if detail.get("stage") == "warning":
+                about = {"event": detail["event"]}
+                finding = Finding(BUDGET, record.t, record.us, about, detail, None, "warning")
+                self._put(finding, f"budget: {limit_text(detail)}")
         elif isinstance(record, Run):
             self._run = record.run
+
+    def _put(self, finding: Finding, headline: str) -> None:
+        for outlet in self._outlets:
+            outlet.put(Alarm(self._run, finding, headline=headline))

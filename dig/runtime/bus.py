@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +17,7 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 
+from dig.detectors.budget import AsBudget
 from dig.detectors.policy import Policy
 from dig.errors import SettingsError, StopRunError
 from dig.graph.records import FAILED, Outcome, micros
@@ -78,6 +78,7 @@ class Bus:
         durable: Durable | None = None,
         on_alarm: OnAlarm | None = None,
         policy: Policy | None = None,
+        budget: AsBudget | None = None,
     ) -> None:
         """Prepare the run; nothing happens before `run` or `open`.
 
@@ -89,6 +90,7 @@ class Bus:
             on_alarm: The destination of errors and warnings that no policy silences: `Alerts`, or a
                 function that is given an `Alarm` on a thread of its own. The run waits for neither.
             policy: The policy about findings, instead of the setup's.
+            budget: The budget of requests: a `TeamBudget`, or a table such as `{"turns": 20}`.
 
         Raises:
             SettingsError: The team is empty, or `on_alarm` is something else.
@@ -96,9 +98,7 @@ class Bus:
         if not team:
             raise SettingsError("a team needs at least one agent")
         self._team = {name: as_agent(agent) for name, agent in team.items()}
-        self._setup = setup or Setup()
-        if policy is not None:
-            self._setup = replace(self._setup, policy=policy)
+        self._setup = (setup or Setup()).ruled(policy, budget)
         self._sinks = sinks_of(sink, on_alarm)
         self._contexts: list[ActivationContext] = []
         self._durable = durable
@@ -241,6 +241,7 @@ class Bus:
         """Give a problem to a session and wait for the answer; arguments as for `inject`.
 
         Raises:
+            BudgetExceeded: The budget is used up, and the entry agent has handed back no answer.
             SettingsError: The run ended before the answer came; or its work is held by an agent
                 that failed for good, and nothing can happen any more: the session goes on.
         """
@@ -255,7 +256,7 @@ class Bus:
         finally:
             self._questions.pop(event, None)
         if not question.answered:
-            raise SettingsError(question.failure)
+            raise question.failure
         return question.answer
 
     def join(self, name: str, agent: Agent | AgentFunction) -> None:
@@ -380,14 +381,14 @@ class Bus:
         """Sleep until the monitor's next deadline, or an earlier new one, and tick; for ever."""
         while True:
             self._due_moved = anyio.Event()
-            due = self._due = self._host.monitor.next_deadline()
+            due = self._due = self._host.next_deadline()
             if due is None:
                 await self._due_moved.wait()
                 continue
             with anyio.move_on_after((due - self._clock()) / self._setup.speed):
                 await self._due_moved.wait()
             if micros(due) <= micros(self._clock()):  # as the monitor compares
-                self._request(self._host.monitor.tick)
+                self._request(self._host.tick)
                 await anyio.lowlevel.checkpoint()
 
     async def _decide(self, question: Asked) -> None:
@@ -440,7 +441,7 @@ class Bus:
         self._carry_out_durably(self._host.count_effects(effects))
         # Wake the timer for an earlier deadline only. Most deadlines move on with every record; to
         # let the timer wake up for nothing at the old moment costs less than waking it each time.
-        due = self._host.monitor.next_deadline()
+        due = self._host.next_deadline()
         if due is not None and (self._due is None or due < self._due):
             self._due_moved.set()
 
@@ -474,6 +475,11 @@ class Bus:
                     self._end(*_ANSWERED)
                 else:
                     self._end("error", "a part of the monitor failed")
+        for exceeded in self._host.take_exceeded():
+            if (question := self._questions.get(exceeded.request or "")) is not None:
+                question.fail(exceeded)
+            if not self._setup.session:
+                self._end("stopped", str(exceeded))
         if not goes_on and self._host.is_stalled:
             if self._setup.session:
                 self._fail_requests()
@@ -485,7 +491,7 @@ class Bus:
         requests = self._host.requests
         for events, activation, error in requests.lost_work():
             for question in filter(None, map(self._questions.get, events)):
-                question.fail(error)
+                question.fail(SettingsError(error))
             if events:
                 self._request(partial(requests.fail, "error", events, activation, error))
 

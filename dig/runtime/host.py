@@ -15,7 +15,7 @@ from typing import Any
 from dig._util.json_values import plain
 from dig._util.redaction import mask_secrets
 from dig._util.text import counted, one_line, value_text
-from dig.errors import DecisionError, PayloadError, RequestError, StopRunError
+from dig.errors import BudgetExceeded, DecisionError, PayloadError, RequestError, StopRunError
 from dig.graph.records import FAILURES, SYSTEM, End, Fate, Outcome
 from dig.monitor.messages import (
     Effect,
@@ -29,6 +29,7 @@ from dig.monitor.sanitize import MOST_IN_ERROR
 
 from .agent_errors import TeamRequests, describe, stack_incident, stack_of
 from .agents import View, as_decision, with_note
+from .host_budget import HostBudget
 from .result import GAVE_UP, STALLED, RunResult
 from .setup import Setup
 
@@ -49,6 +50,7 @@ class Host:
         monitor: The run's monitor.
         notes: By agent: a note that it sees beside its first input in each activation.
         requests: The requests to the team.
+        budget: The budget of the run; ``None``: there is none.
     """
 
     def __init__(self, setup: Setup, monitor: Monitor) -> None:
@@ -65,19 +67,35 @@ class Host:
         self._views: dict[str, dict[str, Pending]] = {}  # each agent's latest, by event
         self._looking: set[str] = set()  # agents that wait, and look again
         self._tally = setup.tally(monitor)
+        budget = setup.policy.budget
+        self.budget = None if budget is None else HostBudget(budget, monitor)
+        self._exceeded: BudgetExceeded | None = None
 
     def count_effects(self, effects: list[Effect]) -> list[Effect]:
         """Count effects of the monitor for the result, and return them."""
         self._tally.count(effects)
+        if self.budget is not None:
+            self.budget.note_answers(effects)
         return effects
 
+    def next_deadline(self) -> float | None:
+        """When to `tick` next: at the monitor's next deadline, or at a limit of the budget."""
+        due = self.monitor.next_deadline()
+        alarm = None if self.budget is None else self.budget.spending.next_alarm()
+        return due if alarm is None else alarm if due is None else min(due, alarm)
+
+    def tick(self) -> list[Effect]:
+        """Do everything due by now."""
+        effects = self.monitor.tick()
+        return effects if self.budget is None else effects + self.budget.look_at_clock()
+
     def start(self, agent: str) -> list[Effect]:
-        """Start an activation of an agent, if it has new events."""
-        return self.monitor.start(agent)
+        """Start an activation of an agent with new events, if the budget lasts."""
+        return self.monitor.start(agent) if self.budget is None else self.budget.start(agent)
 
     def after_activation(self) -> tuple[list[Effect], Sequence[str]] | None:
         """Make the host's own requests: effects, and agents to start at once; most have none."""
-        return None
+        return None if self.budget is None else (self.budget.after_activation(), ())
 
     def next_turn(self, agent: str) -> int:
         """The number of an agent's next activation, counted from 1."""
@@ -290,7 +308,15 @@ class Host:
             self.count_effects(requests.fail(failure, requests.open(), self._ended_by, reason))
         cut_off = {name: used for name in self._usage if (used := self._used(name))}
         self.count_effects(self.monitor.finish(outcome, answer, cut_off or None))
-        return self._tally.result(self.monitor.graph, reason)
+        return replace(self._tally.result(self.monitor.graph, reason), exceeded=self._exceeded)
+
+    def take_exceeded(self) -> list[BudgetExceeded]:
+        """Take the exceptions for the callers of requests just failed at a limit."""
+        if self.budget is None:
+            return []
+        exceeded, self.budget.exceeded = self.budget.exceeded, []
+        self._exceeded = next(reversed(exceeded), self._exceeded)
+        return exceeded
 
 
 def _delay(events: Iterable[str]) -> tuple[Fate, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 import anyio.to_thread
 
-from dig.errors import PART_ERRORS, SettingsError
+from dig.errors import PART_ERRORS, DigError, SettingsError
 from dig.monitor.messages import Answered, Output, Proposed, Started
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ class Question:
         self.settled = anyio.Event()
         self.answered = False
         self.answer: Any = None
-        self.failure = "the run ended before the answer came"
+        self.failure: DigError = SettingsError("the run ended before the answer came")
 
-    def fail(self, failure: str) -> None:
+    def fail(self, failure: DigError) -> None:
         """End the call with a failure."""
         self.failure = failure
         self.settled.set()

@@ -12,6 +12,7 @@ from dig._util.text import counted, one_line, value_text
 from dig.detectors.describe import counts_text, finding_text, pattern_title, plain_text
 from dig.detectors.finding import Finding, findings_html
 from dig.detectors.run_so_far import FiveLines
+from dig.errors import BudgetExceeded
 from dig.graph.graph import InteractionGraph
 from dig.graph.words import moment
 
@@ -87,6 +88,8 @@ class RunResult:
         worth: The number of findings of the detectors of each severity; those that a policy
             silences are counted as `silenced` only.
         verdict: All of it in at most six lines.
+        partial: Whether the accepted answer was handed back at a limit of the budget.
+        exceeded: The exception of the latest request that used up its budget without an answer.
         graph: The graph of the run, which explains the findings (`dig.explain`).
     """
 
@@ -107,6 +110,8 @@ class RunResult:
     component_failures: tuple[ComponentFailure, ...] = ()
     worth: dict[str, int] = field(default_factory=dict)
     verdict: FiveLines = field(default_factory=FiveLines)
+    partial: bool = False
+    exceeded: BudgetExceeded | None = field(default=None, compare=False, repr=False)
     graph: InteractionGraph | None = field(default=None, compare=False, repr=False)
 
     def raised(self) -> dict[str, int]:
@@ -159,7 +164,7 @@ class RunResult:
 
     def to_json(self) -> dict[str, Any]:
         """The content of `result.json`."""
-        apart = ("findings", "left", "earlier", "graph")
+        apart = ("findings", "left", "earlier", "graph", "exceeded")
         body = {k: v for k, v in self.__dict__.items() if k not in apart}
         return {
             **body,

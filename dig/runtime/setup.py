@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dig._util.redaction import mask_secrets, masking_logger
 from dig._util.text import one_line
+from dig.detectors.budget import AsBudget, TeamBudget
 from dig.detectors.describe import in_graph, worth
 from dig.detectors.finding import Finding, is_rivals
 from dig.detectors.interventions import MEANS, Budget, Fit, Means, only
@@ -193,6 +194,17 @@ class Setup:
             keep=self.kept_records,
         )
 
+    def ruled(self, policy: Policy | None, budget: AsBudget | None) -> Setup:
+        """The setup with another policy, and a budget in the policy; ``None``: no change.
+
+        Raises:
+            SettingsError: The budget is none; the message names the mistake.
+        """
+        policy = policy or self.policy
+        if budget is not None:
+            policy = replace(policy, budget=TeamBudget.of(budget))
+        return self if policy is self.policy else replace(self, policy=policy)
+
     @property
     def draws_by(self) -> int | str:
         """The key of the random numbers of a simulation."""
@@ -315,5 +327,6 @@ class Tally:
             component_failures=tuple(self.component_failures.values()),
             worth=dict(self.worth),
             verdict=self.so_far.verdict(state="it goes on"),
+            partial=bool(self.so_far.partial),
             graph=graph,
         )

@@ -184,7 +184,7 @@ class Simulation:
         """Do the next step; deadlines of the monitor come before other steps of the same time."""
         while self._agenda and not self._agenda[0][3]():
             heappop(self._agenda)  # what will not happen takes no time
-        due = self.host.monitor.next_deadline()
+        due = self.host.next_deadline()
         moments = [entry[0] for entry in self._agenda[:1]]
         if due is not None:
             moments.append(max(self._now, micros(due)))
@@ -197,7 +197,7 @@ class Simulation:
         else:
             self._now = min(moments)
             if due is not None and moments[-1] == self._now:
-                self._take(self.host.monitor.tick())
+                self._take(self.host.tick())
             else:
                 heappop(self._agenda)[2]()
 
@@ -226,6 +226,9 @@ class Simulation:
     def _take(self, effects: list[Effect]) -> None:
         """Count effects of a request, and carry them out."""
         self._carry_out(self.host.count_effects(effects))
+        for exceeded in self.host.take_exceeded():
+            if not self._setup.session:
+                self._outcome = self._outcome or ("stopped", str(exceeded))
 
     def _carry_out(self, effects: Sequence[Effect]) -> None:
         if self._durable is not None and waits(self._durable.durability, effects):

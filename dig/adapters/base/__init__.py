@@ -6,6 +6,7 @@
 - `agent_instances`: overlapping turns of one agent. `relief`: another agent is asked in place of an
   agent that does not answer.
 - `patching`: replacing a framework's methods, and the state of an adapter, which may fail.
+- `budget`: the turns that a budget refuses, and the last turn of the entry agent.
 - `plan`: the plan for wrapping a team. `capabilities`: the possible interventions in a team.
 - `payload`: a framework's objects as plain JSON.
 - `guard`: the steps of a session, which contain failures. `held_events`: waiting for held
@@ -19,7 +20,7 @@ from dig.runtime.agent_errors import MOST_IN_ERROR, RECORDED_STACK, STACK, descr
 from .call_errors import CalledOffError
 from .calls import Call, RunAgent, StreamedCall, ToolCalls, current_turn
 from .capabilities import CAPABILITIES, RELIEVING, allowing, names_in
-from .context import current, enclosing, inside, notes, notes_about, waiting
+from .context import current, enclosing, inside, notes, notes_about, report_usage, waiting
 from .guard import Guard
 from .held_events import LoopCaller, RecipientOrder
 from .patching import ADAPTER_FAILED, NOTE, AdapterState, Patches, like
@@ -47,6 +48,6 @@ __all__ = [
     "Patches", "RecipientOrder", "RunAgent", "ServedSession", "Session", "Statistics",
     "StreamedCall", "ToolCalls", "Turn", "TurnNotes", "WrapPlan", "allowing", "as_call",
     "as_payload", "current", "current_turn", "describe", "enclosing", "importing", "inside",
-    "is_whole", "like", "names_in", "need_attributes", "need_one_name", "need_version",
-    "notes", "notes_about", "unjson", "waiting",
+    "is_whole", "like", "names_in", "need_attributes", "need_one_name", "need_version", "notes",
+    "notes_about", "report_usage", "unjson", "waiting",
 ]  # fmt: skip

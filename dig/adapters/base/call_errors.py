@@ -17,6 +17,7 @@ from typing import Any
 
 from anyio import get_cancelled_exc_class
 
+from dig.errors import BudgetExceeded, BudgetStop
 from dig.graph.records import base_name
 from dig.runtime.agent_errors import describe, stack_of
 
@@ -98,7 +99,7 @@ def links(error: BaseException) -> Iterator[BaseException]:
 def is_called_off(error: BaseException) -> bool:
     """Whether an exception means the end of a turn by its caller, and no failure."""
     kinds: tuple[type[BaseException], ...] = (
-        CancelledError, CalledOffError, GeneratorExit,
+        CancelledError, CalledOffError, GeneratorExit, BudgetStop, BudgetExceeded,
     )  # fmt: skip
     with suppress(Exception):  # there is no event loop here
         kinds = (*kinds, get_cancelled_exc_class())

@@ -11,7 +11,8 @@ from functools import partial
 from inspect import iscoroutine
 from typing import Any
 
-from dig.graph.records import TOOL_CALL
+from dig.errors import BudgetExceeded, BudgetStop
+from dig.graph.records import TOOL_CALL, Failure
 
 from .context import enclosing, inside
 from .guard import in_step
@@ -79,11 +80,16 @@ class Call:
             turn = turn or await self._begin_when_released()
             while True:
                 with inside(turn):
-                    if relief.is_used:
-                        work = partial(agent, self._agent, turn.notes)
-                        result, substitute = await relief.run(self._agent, (self.event,), work)
-                    else:
-                        result, substitute = await agent(self._agent, turn.notes), ""
+                    try:
+                        if relief.is_used:
+                            work = partial(agent, self._agent, turn.notes)
+                            result, substitute = await relief.run(self._agent, (self.event,), work)
+                        else:
+                            result, substitute = await agent(self._agent, turn.notes), ""
+                    except BaseException as error:
+                        if not self._hands_back(turn, error):
+                            raise
+                        continue
                     if not (substitute or await self._was_bounced(turn, self._payload_of(result))):
                         return result
                 if substitute:
@@ -98,10 +104,16 @@ class Call:
         """
         with self:
             self._session.block_until_released(self.event)
+            self._check_budget()
             turn, begun = self._begin(), list[Awaitable[Any]]()
             while True:
-                with inside(turn):
-                    result = agent(self._agent, turn.notes)
+                try:
+                    with inside(turn):
+                        result = agent(self._agent, turn.notes)
+                except BaseException as error:
+                    if not self._hands_back(turn, error):
+                        raise
+                    continue
                 if iscoroutine(result):
                     begun.append(result)  # a bounced answer starts the agent anew, without it
                     return self._run(lambda *args: begun.pop() if begun else agent(*args), turn)
@@ -120,6 +132,28 @@ class Call:
         """
         self._fail(error)
         self._caller = None
+
+    def _check_budget(self) -> None:
+        """Refuse the agent's turn at a limit of the budget."""
+        budget = self._session.budget
+        account = None if budget is None else budget.refuses(self.event)
+        if account is not None:
+            # A request that has no turn at all has no agent to hand anything back.
+            raise account.exceeded() if self._caller is None else BudgetStop
+
+    def _hands_back(self, turn: Turn, error: BaseException, *, again: bool = True) -> bool:
+        """Whether an agent asked from outside has the last turn now, after an error at a limit.
+
+        Raises:
+            BudgetExceeded: It has had its last turn, or cannot begin `again`.
+        """
+        budget = self._session.budget
+        if budget is None or self._caller is not None:
+            return False
+        account = budget.stopped(self.event, error)
+        if account is None or (again and budget.hand_back(account, turn)):
+            return account is not None
+        raise account.exceeded() from error
 
     async def _was_bounced(self, turn: Turn, payload: Any) -> bool:
         """Hand over an answer; returns whether the answer has come back."""
@@ -158,6 +192,9 @@ class Call:
         return send(self._payload, instance), instance
 
     async def _begin_when_released(self) -> Turn:
+        if self._session.budget is not None:
+            await self._session.wait_until_released(self.event)
+            self._check_budget()
         turn = self.guard.run(self._begin_unless_held, default=None)
         if turn is None:
             await self._session.wait_until_released(self.event)
@@ -187,7 +224,8 @@ class Call:
         caller, session = self._caller, self._session
         session.release(self._answer or self.event)
         if caller is None:
-            (self._turn or self._begin()).abandon(error, answer=self._answer)
+            kind: Failure = "limit" if isinstance(error, BudgetExceeded) else "error"
+            (self._turn or self._begin()).abandon(error, answer=self._answer, kind=kind)
             return
         caller.call_failed(self.event)
         if self._turn is None and caller.is_open:  # the agent never ran
@@ -254,8 +292,9 @@ class StreamedCall(Call):
             await self._was_bounced(self._turn, self._pieces.payload())
             raise
         except BaseException as error:
-            self._fail(error)
-            raise
+            with self:  # what was streamed cannot be taken back, so nothing begins again
+                self._hands_back(self._turn, error, again=False)
+                raise
         self._pieces.add(self._payload_of(item))
         return item
 

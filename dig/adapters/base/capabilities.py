@@ -26,6 +26,9 @@ CAPABILITIES = {
     "reassign": "an event that an agent keeps is given to another one, which is started for it",
     "replace": "an agent is taken out of the team; what it still says is not passed on",
     "restart": "a problem is given to another agent, from the beginning",
+    "stop": "at a limit of the budget the next turn does not begin",
+    "meter": "the tokens that its agents use are known",
+    "hand_back": "at a limit the entry agent has one more turn, to hand back what there is",
 }
 """The possible capabilities, and their meaning."""
 

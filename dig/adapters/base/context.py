@@ -30,6 +30,18 @@ def notes_about() -> tuple[About, ...]:
     return turn.about if turn is not None else ()
 
 
+def report_usage(**usage: Any) -> None:
+    """Report the usage of a call of a model by the agent of the running code, for the budget.
+
+    Args:
+        usage: `input_tokens`, `output_tokens`, and if known `model`, `cached_tokens` (of those that
+            were sent) and `cost_usd`.
+    """
+    turn = current.get()
+    if turn is not None:
+        turn.spend(usage)
+
+
 @contextmanager
 def waiting() -> Iterator[None]:
     """Mark a block of code as waiting on purpose: for a person, a queue, a build.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import Thread
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
@@ -48,6 +48,9 @@ from .relief import Relief
 from .turn import Turn, recipients
 from .watchdog import Watchdog
 
+if TYPE_CHECKING:
+    from .budget import SessionBudget
+
 Mode = Literal["observe", "heal"]
 
 _ROUTINE = frozenset({messages.Delivered, messages.Started, messages.Wake})
@@ -69,6 +72,7 @@ class Statistics:
         stopped: The reason why monitoring stopped; ``None``: monitoring goes on.
         component_failures: The failed parts that were handed in: detectors, healers, gates and
             functions of yours.
+        partial: The requests that were answered at a limit of the budget.
         detector_share: The share of the time since the session began that detectors took.
         sink_share: The share that the sink took: the journal, for instance.
     """
@@ -82,6 +86,7 @@ class Statistics:
     long_turns: int
     stopped: str | None
     component_failures: tuple[ComponentFailure, ...] = ()
+    partial: int = 0
     detector_share: float = field(default=0.0, compare=False)  # differs from moment to moment
     sink_share: float = field(default=0.0, compare=False)
 
@@ -100,6 +105,7 @@ class Session:
         holds: The held events.
         relief: The agents that another agent may relieve.
         same_work: Whether equal messages of a turn to several agents are one event.
+        budget: The budget of the requests; ``None``: there is none.
     """
 
     def __init__(
@@ -155,6 +161,7 @@ class Session:
         guard.on_effects, guard.on_step_end = self._note_effects, self._end_step
         self.monitor = guard.monitor
         self._tally = setup.tally(self.monitor)
+        self.budget = _budget(setup, guard, self.capabilities, description)
         self.holds, self.instances = HoldWaiter(guard), AgentInstances(guard)
         self.relief = Relief(guard, self.capabilities, self.instances)
         self._watchdog = Watchdog(guard, is_used=keeps_time)
@@ -326,6 +333,7 @@ class Session:
             long_turns=self._watchdog.long_turns,
             stopped=self.stopped,
             component_failures=tuple(self._tally.component_failures.values()),
+            partial=0 if self.budget is None else self.budget.partial,
             detector_share=detectors,
             sink_share=sink,
         )
@@ -347,6 +355,8 @@ class Session:
 
     def _note_effects(self, effects: list[messages.Effect]) -> None:
         """Take the effects of a request into account, inside the step of the request."""
+        if self.budget is not None:
+            self.budget.take(effects)
         noted = [effect for effect in effects if type(effect) not in _ROUTINE]
         if not noted:
             return
@@ -411,6 +421,9 @@ class Session:
         self._turns[turn] = None
         self._watchdog.start()
         turn.act()
+        if self.budget is not None:
+            self.budget.begin(turn)
+            turn.spend = partial(self.budget.spend, turn)
 
     def _stop_waiting(self, event: str, error: Exception) -> None:
         self.holds.release(event)  # a held event would keep back whatever comes after it
@@ -434,6 +447,16 @@ class Session:
         if not all(turn.bounces for turn in self._turns if turn.instance == sender):
             return "this answer cannot be taken back"
         return self._bounces.why_not(graph, event.id)
+
+
+def _budget(
+    setup: Setup, guard: Guard, capabilities: frozenset[str], team: str
+) -> SessionBudget | None:
+    if setup.policy.budget is None:
+        return None
+    from .budget import SessionBudget  # most teams have no budget
+
+    return SessionBudget(setup.policy.budget, guard, capabilities, team)
 
 
 def fit_setup(setup: Setup, mode: Mode, capabilities: Collection[str]) -> Setup:

@@ -8,7 +8,7 @@ by then (docs/wrapping.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -98,6 +98,8 @@ class Turn:
         depth: The number of calls of the session around this one.
         outer: The turn in whose code this one was begun, of whatever session.
         notebook: The notes of the monitor for this turn.
+        usage: The usage of models by the activation in progress, if there is a budget.
+        spend: Adds the usage of a call of a model (`SessionBudget.spend`), if there is a budget.
     """
 
     def __init__(
@@ -122,16 +124,13 @@ class Turn:
             same_work: Whether equal messages to several agents are one event.
             errors: The exceptions that agents of the session have raised.
         """
-        self.guard = guard
-        self._holds = holds
+        self.guard, self._holds = guard, holds
         self._errors = errors or RaisedErrors()
         self._on_end = on_end
         self.instance = instance
         self.events: list[Pending] = []
         self._outputs: list[str] = []
-        self.submitted = ""
-        self.bounces = True
-        self.is_open = True
+        self.submitted, self.bounces, self.is_open = "", True, True
         self.depth = 0
         self.outer: Turn | None = None
         self._mine = None if events is None else set(events)  # to be taken up at the next start
@@ -142,6 +141,8 @@ class Turn:
         self._queue: list[Output] = []
         self.notebook = TurnNotes()
         self.received: tuple[str, Any] = ("", None)
+        self.usage: dict[str, Any] = {}
+        self.spend: Callable[[Mapping[str, Any]], object] = lambda usage: None
         # With same_work, the latest messages: event, payload, recipients.
         self._sent: list[tuple[str, Any, set[str]]] | None = [] if same_work else None
 
@@ -533,6 +534,7 @@ class Turn:
             return []
         error = failure.fields if failure else {}
         fates = tuple(self._inputs.values())
+        usage, self.usage = usage or self.usage or None, {}
         self._activation, self._inputs, self._queue = None, {}, []
         try:
             ask(monitor.end, activation, fates, outputs, usage=usage, **error)

@@ -40,7 +40,7 @@ Annotate = Callable[[tuple[Any, ...], dict[str, Any], tuple[str, ...]], Any]
 PLAIN_TEAM = "a team of plain callables"
 """The name of such a team in the side file of a run."""
 
-SURE = frozenset({"annotate", "tell", "hold"})
+SURE = frozenset({"annotate", "tell", "hold", "stop", "meter", "hand_back"})
 ALLOWABLE = ("bounce", "reroute", "reassign", "restart")
 
 
@@ -245,7 +245,7 @@ class PlainTeam:
             args: tuple[Any, ...], kwargs: Mapping[str, Any], notes: tuple[str, ...]
         ) -> Any:  # no coroutine of its own, so no frame on the stack
             session = self.session
-            if session is None or session.mode == "observe" or not notes:
+            if session is None or not notes:
                 return function(*args, **kwargs)
             if annotate is not None:
                 run = partial(add_notes, args, kwargs, notes)

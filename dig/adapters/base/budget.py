@@ -1,0 +1,122 @@
+"""The budget of a wrapped team: allowed turns, and the entry agent's last turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dig.detectors.budget import TeamBudget
+from dig.errors import BudgetStop
+from dig.graph.records import BUDGET
+from dig.monitor.messages import Answered, Effect
+from dig.runtime.spending import Account, TeamSpending
+
+from .call_errors import is_called_off, links
+from .capabilities import demand
+from .guard import Guard, in_step
+from .turn import Turn
+
+
+class SessionBudget:
+    """The budget of a session.
+
+    An adapter asks `refuses` before a turn. At a limit it starts no further agent, gives the entry
+    agent a turn if `hand_back` says so, and raises `Account.exceeded()` without an answer.
+
+    Attributes:
+        guard: The guard of the session.
+        partial: The number of requests that were answered at a limit.
+    """
+
+    def __init__(
+        self, budget: TeamBudget, guard: Guard, capabilities: frozenset[str], team: str
+    ) -> None:
+        """Begin before the first request.
+
+        Raises:
+            SettingsError: The team cannot be stopped, or does not report the use of tokens.
+        """
+        meter = {"meter"} if budget.named_limits & {"tokens", "dollars"} else set()
+        demand({"stop", *meter}, capabilities, f"to keep a budget: {team}")
+        self.guard, self.partial = guard, 0
+        self._spending = TeamSpending(budget, guard.monitor.graph, guard.now)
+        guard.monitor.follow(self._spending)
+
+    def accounts(self, *events: str) -> list[Account]:
+        """The accounts of the requests behind some events."""
+        none = list[Account]()
+        return self.guard.run(self._spending.accounts, events, default=none)
+
+    def refuses(self, *events: str) -> Account | None:
+        """Stop the request of some events if the budget is used up.
+
+        Returns:
+            The account of the request; ``None``: a turn about the events may begin.
+        """
+        return self.guard.run(self._refuse, events, default=None)
+
+    @in_step(False)
+    def hand_back(self, account: Account, turn: Turn | None = None) -> bool:
+        """Whether a stopped request has the last turn now: once.
+
+        Args:
+            account: The account of the request.
+            turn: The turn of the entry agent, which gets the note; ``None``: see `Account.note`.
+        """
+        is_last = account.stage == "stopped"
+        if is_last:
+            account.stage = "last"
+        if is_last and turn is not None:
+            turn.act()
+            turn.notebook.texts.append(account.note)
+        return is_last
+
+    def stopped(self, event: str, error: BaseException) -> Account | None:
+        """The account of a stopped request ended by an error; ``None``: none, or cancelled."""
+        if is_called_off(error) and not any(isinstance(link, BudgetStop) for link in links(error)):
+            return None  # the caller has called it off
+        return next((it for it in self.accounts(event) if it.stage in ("stopped", "last")), None)
+
+    @in_step(None)
+    def spend(self, turn: Turn, usage: Mapping[str, Any]) -> None:
+        """Add the usage of a call of a model.
+
+        Args:
+            turn: The turn of the agent.
+            usage: `input_tokens`, `output_tokens`, and if known `model`, `cached_tokens` (of those
+                that were sent) and `cost_usd`.
+        """
+        if turn.activation is not None:
+            counts = turn.usage.setdefault(str(usage.get("model") or "model"), {})
+            for name, amount in usage.items():
+                if name != "model" and isinstance(amount, int | float):
+                    counts[name] = counts.get(name, 0) + amount
+            self._spending.add(turn.activation, usage)
+            self._write_due()
+
+    # --- inside a step ---
+
+    def begin(self, turn: Turn) -> None:
+        """Count the turn of an agent."""
+        accounts = self._spending.accounts([event.id for event in turn.events])
+        self._spending.begin_turn(turn.instance, accounts)
+        self._write_due()
+
+    def take(self, effects: Iterable[Effect]) -> None:
+        """Note the accepted answers among some effects."""
+        for effect in effects:
+            if isinstance(effect, Answered):
+                self._spending.answered(effect.problems)
+                self._write_due()
+
+    def _refuse(self, events: Iterable[str]) -> Account | None:
+        account = self._spending.refuses(events)
+        if account is not None:
+            self._spending.stop(account)
+            self._write_due()
+        return account
+
+    def _write_due(self) -> None:
+        for detail in self._spending.take_due():
+            self.partial += detail["stage"] == "partial"
+            self.guard.ask(self.guard.monitor.incident, BUDGET, detail)
