@@ -18,18 +18,18 @@ from .test_architecture import MODULES, ROOT, imported
 LINES = {
     "dig": 213,
     "_util": 642,
-    "adapters": 9_545,
-    "cli": 2_277,
+    "adapters": 9_602,
+    "cli": 2_280,
     "detectors": 4_050,
     "diagnosis": 6_756,
     "faults": 1_308,
-    "graph": 2_533,
+    "graph": 2_540,
     "lab": 9_553,
     "monitor": 2_111,
     "runtime": 4_575,
-    "show": 5_367,
+    "show": 5_387,
     "tasks": 2_583,
-    "traces": 5_037,
+    "traces": 5_044,
 }
 
 # What a command imports at any time; packages' own `__init__` are not counted.

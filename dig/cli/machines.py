@@ -91,6 +91,7 @@ def serve(
     from dig.adapters.nats.session import Terms
     from dig.adapters.nats.streams import Storage
     from dig.adapters.nats.takeover import Service
+    from dig.traces.otel.otlp import exported_metrics
 
     if (session is None) is (sessions is None):
         raise SettingsError("name one session (--session news), or many (--sessions 'news-*')")
@@ -101,7 +102,7 @@ def serve(
     )  # fmt: skip
     more: dict[str, Any] = {"service": service, "is_recorded": not detector}
     more["credentials"] = str(credentials) if credentials else None
-    with _server(nats, embedded, runs) as url:
+    with exported_metrics(), _server(nats, embedded, runs) as url:
         if session is not None:
             _run(partial(serve, url, session, setup, _names(agents), **more))
         else:
@@ -217,7 +218,7 @@ def ask(
 def sessions(
     nats: Nats = None, credentials: Creds = None, runs: Runs = Path("runs"), as_json: AsJson = False
 ) -> None:
-    """List the sessions of a server; with --json also epochs, take-overs and times."""
+    """List the sessions of a server with their owners; with --json also times and batches."""
     from rich.console import Console
 
     from dig.adapters.nats.connection import connect
@@ -240,12 +241,13 @@ def sessions(
 def _table(rows: list[dict[str, Any]]) -> "Table":
     from rich.table import Table
 
-    columns = ["session", "owner", "open", "lag", "late", "records", "state"]  # 80 characters
+    columns = ["session", "owner", "epoch", "takeovers", "open", "lag", "late", "fenced"]
     table = Table(box=None, pad_edge=False)
     for name in columns if rows else ["there is no session on this server"]:
         table.add_column(name, overflow="fold")
     for row in rows:
-        cells = [row[name] for name in columns]
+        reason = None if row["owner"] else row["state"]
+        cells = [row["session"], row["owner"] or reason, *(row[name] for name in columns[2:])]
         table.add_row(*("-" if cell is None else safe_text(cell, 200) for cell in cells))
     return table
 
@@ -294,7 +296,8 @@ def _server(nats: str | None, starts: bool, runs: Path) -> Iterator[str]:
             warn(f"{server} (pid {stored_pid(runs)}); commands with --runs {runs} find it")
             yield url
     else:
-        yield nats or os.environ.get("DIG_NATS") or stored_url(runs) or "nats://127.0.0.1:4222"
+        stored = stored_url(runs) or stored_url(Path("runs"))  # `pull` may write elsewhere
+        yield nats or os.environ.get("DIG_NATS") or stored or "nats://127.0.0.1:4222"
 
 
 def _run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:

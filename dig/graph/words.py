@@ -196,6 +196,19 @@ def failed_component(row: IncidentRow) -> str | None:
     return name(row.detail.get("who"))
 
 
+OUTAGES = {"resumed": "goes on", "owner": "new owner", "disconnected": "server back"}
+"""The incidents after which the run's clock goes on, with `down_s`: for how long it stood still;
+each with what is the case from there on."""
+
+
+def outage_s(incident: IncidentRow) -> float:
+    """Seconds of real time before an incident, in which the run's clock stood still."""
+    detail = incident.detail if isinstance(incident.detail, Mapping) else {}
+    down_s: Any = detail.get("down_s")
+    is_time = type(down_s) in (int, float) and 0 < down_s < 1e9
+    return down_s if incident.what in OUTAGES and is_time else 0.0
+
+
 def incident_text(row: IncidentRow) -> str:
     """An incident in words."""
     detail = row.detail

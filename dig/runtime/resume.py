@@ -21,7 +21,7 @@ from dig._util.json_text import parse_row
 from dig.detectors.watch import Timing
 from dig.graph.chain import Chain
 from dig.graph.codec import decode
-from dig.graph.records import EDITION, Deliver, Emit, IncidentRow, Record
+from dig.graph.records import EDITION, Deliver, Emit, Record
 from dig.monitor.messages import Answered, Effect, Proposed
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
@@ -37,17 +37,6 @@ Lines = Iterable[bytes] | Iterable[Recorded]
 
 RESUMED = "resumed"
 """The incident when a run goes on after its process had ended."""
-
-OUTAGES = (RESUMED, "owner", "disconnected")
-"""The incidents after which the run's clock goes on, with `down_s`: for how long it stood still."""
-
-
-def outage_s(incident: IncidentRow) -> float:
-    """Seconds of real time before an incident, in which the run's clock stood still."""
-    detail = incident.detail if isinstance(incident.detail, dict) else {}
-    down_s: Any = detail.get("down_s")
-    is_time = type(down_s) in (int, float) and 0 < down_s < 1e9
-    return down_s if incident.what in OUTAGES and is_time else 0.0
 
 
 def resume(lines: Lines, setup: Setup, **options: Any) -> Resumption:

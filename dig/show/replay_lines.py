@@ -13,7 +13,7 @@ from dig.graph.records import EDITION
 from dig.runtime.driver.recorded_requests import NOT_COMPARED
 from dig.runtime.setup import Setup
 from dig.traces.journal.journal import UNREPLAYABLE
-from dig.traces.journal.recovery import is_cut_off
+from dig.traces.journal.recovery import is_cut_off, is_pulled
 from dig.traces.replay.rerun import Replayed, replay, rerun
 from dig.traces.verify import VerificationReport
 
@@ -129,6 +129,7 @@ def ending(path: Path, outcome: str | None) -> Iterator[str]:
     elif outcome is None and is_cut_off(path):
         yield "end: none; the run was cut off"
     elif outcome is None:
-        yield "end: none; the run is still going on, or was cut off"
+        doubt = "" if is_pulled(path) else ", or was cut off"
+        yield f"end: none; the run is still going on{doubt}"
     else:
         yield f"end: {outcome}"

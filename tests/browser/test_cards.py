@@ -16,6 +16,7 @@ from dig.tasks.simulated.profile import Profile
 from tests import failing
 from tests.browser.conftest import Witness
 from tests.browser.pages import box, opened, report, settled, state
+from tests.histories import row, trace
 from tests.traces.runs import directory
 
 STUCK = TeamRun(seed=604, method="dig", profile=Profile.of(["error=0"]))
@@ -67,6 +68,19 @@ def test_healing_has_marks_in_the_row_of_findings(page: Page) -> None:
     page.mouse.click(at["x"] + marks[0][0] - 3, at["y"] + 44)
     assert settled(page, "s.selected")["selected"]["kind"] == "finding"
     assert state(page)["selected"]["id"] == page.evaluate("String(dig.app.model.heals[0].finding)")
+
+
+def test_an_outage_is_a_line_through_the_picture(page: Page, tmp_path: Path) -> None:
+    """Where the run went on, with what had happened; a moment before it does not show it."""
+    breaks = [row(ts, "incident", what="owner", detail={"down_s": 5.0}) for ts in (1, 2)]
+    later = row(4, "incident", what="mine", detail=None)
+    run = directory(tmp_path, "broken", trace(*breaks, later))
+    opened(page, report(run, tmp_path / "o.html"))
+    shown = "dig.app.painter.outages.map(({ x, outage }) => [x - 0.5, outage.mark])"
+    place = page.evaluate("Math.round(dig.app.view.x(2e6))")
+    assert page.evaluate(shown) == [[place, "new owner after 5.0 s"]]
+    page.evaluate("dig.app.setAt(1)")
+    page.wait_for_function(f"() => !{shown}.length")
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,8 @@ async def test_a_function_that_fails_fails_the_request_and_takes_the_next(
         tasks.cancel_scope.cancel()
     assert account.faults == []
     assert [row["pattern"] for row in made if row["kind"] == "finding"] == ["FAIL"] * 4
+    errors = [row["detail"]["error"] for row in made if row.get("what") == "request_failed"]
+    assert all(not error.startswith("ada") for error in errors), "readers name the agent"
 
 
 async def test_a_call_of_nobody_is_answered_at_once(url: str) -> None:

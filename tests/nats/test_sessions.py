@@ -514,7 +514,7 @@ async def test_the_clock_stands_still_while_the_server_is_away(server: Restartab
         made = await rows(client)
         assert (await account_of(client, NAME)).faults == []
     assert [row for row in made if row["kind"] == "finding"] == []
-    assert sum(one["s"] for one in _details(made, "disconnected")) > 1.5
+    assert sum(one["down_s"] for one in _details(made, "disconnected")) > 1.5
     assert made[-1]["ts"] < 2.5
 
 
@@ -732,10 +732,23 @@ async def test_no_server_is_said_with_what_to_do(
     address: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A wrong scheme is refused before anything is tried."""
-    monkeypatch.setattr(connection, "CONNECT_S", 0.3)
+    monkeypatch.setattr(connection, "REFUSED_S", 0.0)
     with pytest.raises(SettingsError, match=reason):
         async with connect(address):
             pass
+
+
+def test_a_copy_elsewhere_finds_the_embedded_server(
+    server_program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`pull` writes to a directory of its own, and the server stands beside the usual runs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DIG_NATS", raising=False)
+    with (
+        machines._server(None, True, Path("runs")) as url,
+        machines._server(None, False, tmp_path / "other") as address,
+    ):
+        assert address == url
 
 
 def test_a_second_monitor_finds_the_embedded_server(
@@ -754,11 +767,12 @@ def test_a_second_monitor_finds_the_embedded_server(
 
 def test_the_list_of_sessions_fits_a_terminal() -> None:
     """Each session is one line of at most 80 characters."""
-    figures = dict.fromkeys(["epoch", "fenced", "takeovers", "append_ms"], 1.5)
-    row = {"session": "news", "owner": "workstation-12345-a1b2c3", "open": 12, "lag": 3, "late": 4,
-           "records": 12_345, "state": "nobody serves it", **figures}  # fmt: skip
+    row = {"session": "news", "owner": "workstation-12345-a1b2c3", "epoch": 12_345, "takeovers": 99,
+           "open": 12, "lag": 300, "late": 4, "fenced": 10, "state": "served"}  # fmt: skip
+    free = {**row, "owner": None, "state": "nobody serves it"}
     console = Console(width=80, record=True, file=io.StringIO())
-    console.print(machines._table([row]))
+    console.print(machines._table([row, free]))
     lines = console.export_text().splitlines()
-    assert len(lines) == 2
-    assert "workstation-12345-a1b2c3" in lines[1] and "nobody serves it" in lines[1]
+    assert len(lines) == 3
+    assert "workstation-12345-a1b2c3" in lines[1] and "nobody serves it" in lines[2]
+    assert lines[1].split()[2:] == ["12345", "99", "12", "300", "4", "10"]

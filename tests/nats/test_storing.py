@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
+from dig.adapters.nats import figures
 from dig.adapters.nats.client import AwaitedAnswers, ask, pose
-from dig.adapters.nats.connection import Connection, Message
+from dig.adapters.nats.connection import Connection, Message, store
+from dig.adapters.nats.names import KIND, VERSION, V
 from dig.adapters.nats.session import HeldSession
 
 from .account import account_of, read_stream
@@ -74,3 +79,33 @@ async def test_answers_that_were_lost_double_nothing(
         for number in range(3):
             assert await ask(client, NAME, number) == {"text": number}
         assert (await account_of(client, NAME)).faults == []
+
+
+async def test_an_owner_measures_its_work(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every figure is a metric with the session's name, for whatever provider the process has."""
+    reader = InMemoryMetricReader()
+    meter = MeterProvider([reader]).get_meter("test")
+    monkeypatch.setattr(figures, "_instruments", figures.make_instruments(meter))
+    async with session(url) as (client, _):
+        await ask(client, NAME, 1)
+        headers = {V: VERSION, KIND: "decision"}
+        body = b'{"activation": "a99", "mark": "x", "value": {}}'
+        await store(client.jetstream(), NAMES.raw_subject("editor"), body, headers)
+        await ask(client, NAME, 2)
+    data = reader.get_metrics_data()
+    assert data is not None
+    measured: dict[str, Any] = {
+        metric.name: next(iter(metric.data.data_points))
+        for metric in data.resource_metrics[0].scope_metrics[0].metrics
+    }
+    assert {name for _, name, _, _ in figures.INSTRUMENTS.values()} - set(measured) == {
+        "dig.session.fenced"
+    }
+    assert all(point.attributes == {"dig.session": NAME} for point in measured.values())
+    assert measured["dig.session.late"].value == measured["dig.session.takeovers"].value == 1
+    assert measured["dig.session.batch"].count >= 7  # two problems, five or more decisions
+
+
+def test_the_page_lists_every_figure() -> None:
+    page = Path("docs/machines.md").read_text()
+    assert not {name for _, name, _, _ in figures.INSTRUMENTS.values() if f"`{name}`" not in page}

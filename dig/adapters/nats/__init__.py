@@ -2,7 +2,8 @@
 
 - `names`, `envelopes`, `streams`: what stands on the server. `connection`: how it is reached.
 - `session`: a session's monitor without a network. `owner`: the loop around it. `takeover`: how a
-  process becomes the owner; `ownership`: its lease. `serving`: one or many sessions.
+  process becomes the owner; `ownership`: its lease. `serving`: one or many sessions. `figures`:
+  what an owner measures.
 - `agent`: agents in a process of their own; `calls`: plain functions as agents. `contexts`: what
   OpenTelemetry has current. `client`: problems and answers.
 - `pull`: journals as run directories. `server`: an embedded server.

@@ -234,7 +234,7 @@ class PlainAgent:
         reason = f"the process of {view.agent} ended while it waited for an answer"
         text = f"LostTurnError: {reason}"
         if not caller.get("caller"):
-            return FailedRequest(_consume_all([event, *notices]), f"{view.agent}: {text}")
+            return FailedRequest(_consume_all([event, *notices]), text)
         return _reply([event, *notices], caller["caller"], FAILURE, text, caller["context"])
 
     def _decide(self, view: View, turn: _Turn, inputs: Sequence[Pending]) -> TurnEnd:
@@ -254,7 +254,7 @@ class PlainAgent:
             text = describe(turn.error)
             logger.warning("dig: %s: %s", view.agent, text)
             if caller is None or turn.asked.type != CALL:
-                return FailedRequest(fates, f"{view.agent}: {text}")
+                return FailedRequest(fates, text)
             return _reply(inputs, str(caller), FAILURE, text, turn.context)
         if caller is None:
             answer = NewEvent(payload=turn.value, type="solution", final=True)

@@ -32,8 +32,9 @@ from .names import T, consumer, no_session
 
 logger = masking_logger("dig.nats")
 
-CONNECT_S, ANSWER_S, HEARTBEAT_S = 5.0, 2.0, 2.0
-"""Seconds to wait for the first connection, for an answer, and between signs of life."""
+CONNECT_S, REFUSED_S, ANSWER_S, HEARTBEAT_S = 5.0, 1.0, 2.0, 2.0
+"""Seconds to wait for the first connection, for one where nothing listens, for an answer, and
+between signs of life."""
 
 EXAMPLE = "they look like nats://127.0.0.1:4222"
 
@@ -76,9 +77,12 @@ async def connect(
             raise SettingsError(f"{public_url(address)} is no address of a server: {EXAMPLE}")
     user = urlsplit(url.partition(",")[0]).username
     refusals: list[Exception] = []
+    limit = anyio.CancelScope(deadline=anyio.current_time() + CONNECT_S)
 
     async def note(error: Exception) -> None:
         refusals[:] = [error]
+        if isinstance(error, OSError) and not isinstance(error, TimeoutError) and "," not in url:
+            limit.deadline = min(limit.deadline, anyio.current_time() + REFUSED_S)
         if "permissions violation" in str(error).lower():
             logger.warning("dig: the server refuses: %s", error)
 
@@ -90,19 +94,21 @@ async def connect(
 
     client = Connection()
     try:
-        with anyio.fail_after(CONNECT_S):
+        with limit:
             await client.connect(
                 url.split(","), name="digmon", error_cb=note, disconnected_cb=go_down,
                 reconnected_cb=come_back, user_credentials=credentials, max_reconnect_attempts=-1,
                 reconnect_time_wait=0.1, ping_interval=2, max_outstanding_pings=2,
                 inbox_prefix=f"_INBOX_{user}" if user else "_INBOX",
             )  # fmt: skip
-    except (TimeoutError, *TROUBLE) as error:
-        reason = refusals[-1] if refusals else error
+    except TROUBLE as error:
+        refusals[:] = refusals or [error]
+    if not client.is_connected:
+        reason = str(refusals[0]) if refusals else "no answer"
         raise SettingsError(
-            f"no connection to {public_url(url)}: {reason or 'no answer'}; start a server on this "
+            f"no connection to {public_url(url)}: {reason}; start a server on this "
             "machine (digmon serve --embedded --session NAME), or name one (--nats URL, DIG_NATS)"
-        ) from None
+        )
     try:
         yield client
     finally:

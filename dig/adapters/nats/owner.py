@@ -37,6 +37,7 @@ from .connection import (
     store,
 )
 from .envelopes import Release
+from .figures import SessionFigures
 from .names import LAST_IN_SUBJECT, MSG_ID, Subjects, journal_headers, token_in, token_of
 from .ownership import Lease
 from .session import DISCONNECTED, HeldSession, RequestLines
@@ -115,6 +116,7 @@ class Owner:
     def __init__(
         self, client: Connection, names: Subjects, session: HeldSession, position: Position,
         lease: Lease, clock: SupervisedClock, storage: Storage,
+        figures: SessionFigures | None = None,
     ) -> None:  # fmt: skip
         """Begin; `fence` comes first, then `run`."""
         self.position = position
@@ -125,7 +127,8 @@ class Owner:
         self._beats: set[str] = set()
         self._news, self._turn = anyio.Event(), anyio.Lock()
         self._told_s = 0.0
-        self.figures: dict[str, float] = {"batch": 0, "append_ms": 0.0}
+        self._figures = figures or SessionFigures(names.session)
+        self._read_s: float | None = None
 
     async def run(self, tasks: TaskGroup) -> None:
         """Repeat the steps; what is handled while others are stored is one append after them.
@@ -149,7 +152,7 @@ class Owner:
                     await subscription.unsubscribe()
 
     async def _step(self) -> None:
-        session = self._session
+        session, lag = self._session, 0
         for message in await self._read():
             sequence = sequence_of(message)
             if sequence > session.cursor + 1:  # a gap is never skipped
@@ -158,14 +161,20 @@ class Owner:
             if sequence > session.cursor:
                 stored_s = message.metadata.timestamp.timestamp()
                 headers, token = message.headers or {}, token_in(message.subject)
+                self._read_s = self._read_s or time.monotonic()
                 session.handle(sequence, token, headers, message.data, stored_s)
+                lag = message.metadata.num_pending
         beats, self._beats = self._beats, set()
         for token in sorted(beats):
             session.beat(token)
         if self._clock.stood_s > self._told_s:
             outage_s, self._told_s = self._clock.stood_s - self._told_s, self._clock.stood_s
-            session.incident(DISCONNECTED, {"s": round(outage_s, 3)})
+            session.incident(DISCONNECTED, {"down_s": round(outage_s, 3)})
         session.tick()
+        self._figures.note("lag", lag)
+        if session.late:
+            self._figures.note("late", session.late)
+            session.late = 0
         self._news.set()
         if session.waiting >= BATCH:  # storing takes long, so reading has to wait
             await self.commit()
@@ -227,7 +236,10 @@ class Owner:
         """Append the lines of all requests so far, and then release."""
         async with self._turn:
             groups, releases, joined = self._session.take()
+            read_s, self._read_s = self._read_s, None
             reach("handled")
+            if groups:
+                self._figures.note("batch", len(groups))
             for lines, t, cursor in chunks(groups):
                 await self._append(lines, t, cursor)
             for agent in joined:
@@ -235,6 +247,8 @@ class Owner:
             if releases:
                 reach("appended")
                 await self.release(releases)
+                if read_s is not None:
+                    self._figures.note("hold_ms", 1000 * (time.monotonic() - read_s))
 
     async def _append(self, lines: bytes, t: int, cursor: int) -> None:
         began_s = time.monotonic()
@@ -253,7 +267,7 @@ class Owner:
         if sequence != self.position.journal + 1:
             raise FencedError
         self.position.journal = sequence
-        self.figures = {"batch": cursor, "append_ms": 1000 * (time.monotonic() - began_s)}
+        self._figures.note("append_ms", 1000 * (time.monotonic() - began_s))
 
     # --- 5: release ---
 

@@ -28,6 +28,7 @@ from .connection import (
     patiently,
     store,
 )
+from .figures import INSTRUMENTS
 from .names import EPOCH, RAW, Subjects, journal_headers
 from .ownership import UNRESUMABLE, read_key
 from .streams import Storage, list_sessions, make_bucket, make_streams
@@ -147,8 +148,8 @@ def _telling(attendants: Sequence[Attendant]) -> Callable[[bool], None]:
 async def session_rows(client: Client) -> list[dict[str, Any]]:
     """Make a row for each session of a server.
 
-    `lag`: raw messages that its owner has not dealt with. `late`: decisions without effect.
-    `fenced`: how often the owner's process found another one ahead.
+    `lag`: raw messages that its owner has not dealt with; the other figures are its owner's
+    (`figures`), `takeovers` of all owners so far.
     """
     js, rows = client.jetstream(timeout=ANSWER_S), []
     for session in await patiently(lambda: list_sessions(js)):
@@ -157,11 +158,10 @@ async def session_rows(client: Client) -> list[dict[str, Any]]:
         raw = await patiently(partial(js.stream_info, names.raw))
         last = await last_of(js, names.journal, names.journal_subject)
         end, read = int(raw.state.last_seq) if raw else 0, number(last, RAW, 0)
-        figures = {name: says.get(name) for name in ("open", "late", "fenced", "takeovers")}
+        figures = {name: says.get(name) for name in ("open", *INSTRUMENTS)}
         rows.append({
             "session": session, "owner": key.owner, "epoch": number(last, EPOCH, 0),
-            "lag": end - read, **figures, "append_ms": says.get("append_ms"),
-            "records": number(last) + 1,
+            **figures, "lag": end - read, "records": number(last) + 1,
             "state": says.get(UNRESUMABLE) or ("served" if key.owner else "nobody serves it"),
         })  # fmt: skip
     return rows

@@ -48,8 +48,8 @@ RAW_LOST, DISCONNECTED = "raw lost", "disconnected"
 MOST_ANSWERS = 1_000
 """The latest answers, for clients that missed theirs."""
 
-MOST_CONTEXTS = 10_000
-"""The latest trace contexts of events."""
+MOST_KEPT = 10_000
+"""The latest trace contexts, and activations."""
 
 SKEW_S = 2.0
 
@@ -104,6 +104,13 @@ class Running:
     since_s: float
 
 
+def remember(latest: OrderedDict[str, Any], key: str, value: Any, most: int = MOST_KEPT) -> None:
+    """Keep a value among the latest ones."""
+    latest[key] = value
+    if len(latest) > most:
+        latest.popitem(last=False)
+
+
 class Notes:
     """The memory of a session, made from records alone, driven or new.
 
@@ -114,6 +121,7 @@ class Notes:
         answers: The latest releases of answers.
         by_context: The latest releases of answers, by the trace context of the problem.
         away: The agents that left, each with whether its heartbeat brings it back.
+        workers: The agents of the latest activations, by id.
         takeovers: The number of owners so far.
     """
 
@@ -125,6 +133,7 @@ class Notes:
         self.answers: deque[Release] = deque(maxlen=MOST_ANSWERS)
         self.by_context: OrderedDict[str, bytes] = OrderedDict()
         self.away: dict[str, bool] = {}
+        self.workers: OrderedDict[str, str] = OrderedDict()
         self.takeovers = 0
         self._accepted: dict[str, int] = {}  # the record by which an answer was accepted
         self._silent = ""
@@ -135,9 +144,9 @@ class Notes:
             if record.by is None and record.type != "notice":
                 self.open[record.event] = record.traceparent
             if record.traceparent is not None:
-                self.contexts[record.event] = record.traceparent
-                if len(self.contexts) > MOST_CONTEXTS:
-                    self.contexts.popitem(last=False)
+                remember(self.contexts, record.event, record.traceparent)
+        elif isinstance(record, records.Start):
+            remember(self.workers, record.activation, record.agent)
         elif isinstance(record, records.Deliver) and record.to is None:
             self._accepted[record.event] = record.t
         elif isinstance(record, records.Join):
@@ -158,7 +167,9 @@ class Notes:
             self._keep(record.t, {"problems": [], "asked": [detail["asked"]], "error": reason})
         elif record.what == records.REQUEST_FAILED and detail.get("event") in self.open:
             context = self.open.pop(detail["event"])
-            reason = detail.get("error") or f"it ended by: {detail.get('failure')}"
+            worker = self.workers.get(detail.get("activation", ""))
+            reason = detail.get("error") or f"it ended by: {detail.get('how')}"
+            reason = f"{worker}: {reason}" if worker else reason
             contexts = [context] if context else []
             body = {"problems": [detail["event"]], "asked": contexts, "error": reason}
             self._keep(record.t, body)
@@ -179,9 +190,7 @@ class Notes:
         self.fresh.append(release)
         self.answers.append(release)
         for context in body["asked"]:
-            self.by_context[context] = release.body
-        while len(self.by_context) > MOST_ANSWERS:
-            self.by_context.popitem(last=False)
+            remember(self.by_context, context, release.body, MOST_ANSWERS)
 
 
 class HeldSession:
@@ -190,7 +199,7 @@ class HeldSession:
     Attributes:
         cursor: The raw sequence up to which input is dealt with.
         notes: What is remembered of the records.
-        late: The number of decisions that note_connection nothing.
+        late: The number of decisions without effect that nobody has counted yet.
         joined: The agents that joined and need an inbox.
         is_over: Whether a part of the monitor has ended the run.
     """
@@ -447,11 +456,6 @@ class HeldSession:
     def waiting(self) -> int:
         """The number of requests whose lines nobody has taken."""
         return len(self._groups)
-
-    @property
-    def open_problems(self) -> int:
-        """The number of open problems."""
-        return len(self.notes.open)
 
     # --- one request ---
 

@@ -32,6 +32,7 @@ from dig.runtime.setup import Setup
 
 from . import owner as owners
 from .connection import ANSWER_S, Connection, GaplessReader, logger, patiently, sequence_of
+from .figures import SessionFigures
 from .names import EPOCH, RAW, VERSION, WALL, Subjects, V
 from .owner import Owner, Position, SupervisedClock
 from .ownership import UNRESUMABLE, Lease, process_name, until_free
@@ -135,18 +136,14 @@ class JournalFollower:
 
 
 class Attendant:
-    """Attends one session in this process: waits, owns, and waits again.
-
-    Attributes:
-        fenced: How often another owner was ahead.
-    """
+    """Attends one session in this process: waits, owns, and waits again."""
 
     def __init__(
         self, client: Connection, names: Subjects, setup: SetupOf, service: Service,
         places: anyio.Semaphore | None = None,
     ) -> None:  # fmt: skip
         """Begin without the session; `places` bounds the sessions of this process."""
-        self.fenced = 0
+        self._figures = SessionFigures(names.session)
         self._places = places or anyio.Semaphore(1)
         self._client, self._names, self._setup, self._service = client, names, setup, service
         self._js = client.jetstream(timeout=ANSWER_S)
@@ -167,7 +164,7 @@ class Attendant:
             try:
                 await self._wait_and_own(follower)
             except FencedError:
-                self.fenced += 1
+                self._figures.note("fenced", 1)
                 logger.warning("dig: session %s has another owner now", self._names.session)
             finally:
                 self._owner = None
@@ -219,23 +216,22 @@ class Attendant:
         terms = replace(self._service.terms, most_bytes=limit)
         session = HeldSession(follower.resumption, follower.notes, clock, follower.cursor, terms)
         args = (self._client, self._names, session, position, lease, clock, self._service.storage)
-        self._owner = owner = Owner(*args)
-        lease.status = lambda: self._status(session, owner)
+        self._owner = owner = Owner(*args, self._figures)
+        lease.status = lambda: self._status(session)
         unreleased = session.missing_releases(position.heads)
         down_s = max(0.0, round(time.time() - follower.wall_s, 3))
         session.incident(OWNER, {"epoch": lease.epoch, "raw": follower.cursor, "down_s": down_s})
         await owner.commit()  # 4
         owners.reach("fenced")
         await owner.release(unreleased)  # 5
-        logger.info(
-            "dig: session %s taken in %.2f s", self._names.session, time.monotonic() - began_s
-        )
+        rebuild_s = time.monotonic() - began_s
+        self._figures.note("rebuild_s", rebuild_s)
+        self._figures.note("takeovers", 1)
+        logger.info("dig: session %s taken in %.2f s", self._names.session, rebuild_s)
         await owner.run(tasks)  # 6
         if session.is_over:
             raise ReplayError("a part of the monitor failed, and the run was to end then")
 
-    def _status(self, session: HeldSession, owner: Owner) -> dict[str, Any]:
-        return {
-            "raw": session.cursor, "late": session.late, "fenced": self.fenced,
-            "open": session.open_problems, "takeovers": session.notes.takeovers, **owner.figures,
-        }  # fmt: skip
+    def _status(self, session: HeldSession) -> dict[str, Any]:
+        figures = {**self._figures, "takeovers": session.notes.takeovers}  # of all processes
+        return {"raw": session.cursor, "open": len(session.notes.open), **figures}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 from dig._util.text import counted, cut, name, names, one_line, value_text
 from dig.graph.words import PAST, seconds
+from dig.traces.journal.recovery import is_pulled
 
 from .explainer import Facts
 
@@ -80,7 +82,8 @@ def _ending(facts: Facts) -> str:
         later = f"; result.json says: {facts['outcome']}" if facts["outcome"] else ""
         return f"has no end: it was cut off{later}"
     if facts["state"] == "in progress":
-        return "has no end: it is still going, or was cut off"
+        doubt = "" if is_pulled(Path(facts["path"])) else ", or was cut off"
+        return f"has no end: it is still going{doubt}"
     return f"ended: {facts['outcome']}"
 
 

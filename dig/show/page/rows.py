@@ -9,7 +9,8 @@ A row has the keys of its record in a trace file. Texts are cut, findings and he
   `why` and `paths` (its explanation), `ids` (what it names), and `like`, which is equal for
   repeats;
 - a `heal` has `says` and `plain`;
-- an `incident` has `says`; if a part of the monitor failed, `failed` is the name of that part.
+- an `incident` has `says`; an outage also has a `mark`, its label; if a part of the monitor failed,
+  `failed` is the name of that part.
 """
 
 from __future__ import annotations
@@ -25,7 +26,14 @@ from dig.detectors import describe, standard
 from dig.detectors.finding import Finding, FindingKind
 from dig.graph.codec import to_row
 from dig.graph.records import Emit, End, FindingRow, Finish, HealRow, IncidentRow, Record
-from dig.graph.words import action_text, failed_component, healing_text, incident_text
+from dig.graph.words import (
+    OUTAGES,
+    action_text,
+    failed_component,
+    healing_text,
+    incident_text,
+    outage_s,
+)
 from dig.show.explain.explainer import as_finding, ids_in
 from dig.show.follower import RunFollower
 
@@ -59,7 +67,7 @@ class Rows:
         self._most = most
         self.follower = RunFollower([] if has_all else standard())
         self.detected: list[Row] = []
-        self.has_findings = False
+        self.has_findings = self._had_owner = False
 
     def of(self, record: Record) -> Row:
         """The row of the next record.
@@ -90,10 +98,21 @@ class Rows:
             case IncidentRow():
                 row["says"] = incident_text(record)
                 row["detail"] = None
+                if mark := self._outage_mark(record):
+                    row["mark"] = mark
                 part = failed_component(record)
                 if part is not None:
                     row["failed"] = part
         return row
+
+    def _outage_mark(self, record: IncidentRow) -> str:
+        """The label of an interruption, such as a change of the owner; empty: it is none."""
+        if record.what not in OUTAGES:
+            return ""
+        is_first, self._had_owner = not self._had_owner, True
+        if record.what == "owner" and is_first:
+            return ""
+        return f"{OUTAGES[record.what]} after {outage_s(record):.1f} s"
 
     def _finding(self, finding: Finding) -> Row:
         # A recorded finding is explained by its evidence and by the graph at its row, which has

@@ -22,7 +22,6 @@ from dig.graph.records import Deliver, Emit, FindingRow, Finish, HealRow, Incide
 from dig.graph.state import EventState
 from dig.monitor.sinks import Eviction
 from dig.runtime.agent_errors import MOST_STACK, STACK
-from dig.runtime.resume import outage_s
 
 from .activation_spans import MOST_LISTED, Activations
 from .content import Content, FewLabels, label
@@ -79,7 +78,7 @@ class Mapping:
         """
         self._graph.apply(record)
         self._so_far(record)
-        if isinstance(record, IncidentRow) and (down_s := outage_s(record)):
+        if isinstance(record, IncidentRow) and (down_s := words.outage_s(record)):
             self._origin.stand_still(record.us, down_s)
         new = self._items(record)  # whose spans are made only after the root of their segment
         items = [*self._begin_segment(record), *new]

@@ -9,12 +9,13 @@ OTEL_METRIC_EXPORT_INTERVAL, OTEL_SDK_DISABLED. An endpoint that is handed in go
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from os import environ
 from typing import Any
 
+from opentelemetry import metrics
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
@@ -23,7 +24,7 @@ from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 
 from .activation_spans import MOST_LISTED
 from .content import label
-from .environment import SIGNALS
+from .environment import SIGNALS, is_configured
 from .export_queue import Delivery, LogQueue, SpanQueue, size_of
 from .exporters import CheckedMetrics, Hush, exporter
 from .items import NAME
@@ -73,6 +74,20 @@ class ExportReport:
         if not_taken and self.spans:
             text += f"; the receiver took {' and '.join(not_taken)}"
         return text
+
+
+@contextmanager
+def exported_metrics() -> Iterator[None]:
+    """Send what instruments of this process measure to the receiver of the environment, if any."""
+    if not is_configured():
+        yield
+        return
+    otlp = Otlp()
+    metrics.set_meter_provider(otlp._meter)
+    try:
+        yield
+    finally:
+        otlp.close()
 
 
 class Otlp:

@@ -66,6 +66,17 @@ def test_a_part_of_the_monitor_that_failed_is_named() -> None:
     assert "failed" not in shown[2]
 
 
+def test_an_outage_has_a_mark() -> None:
+    """A change of the owner, but not the first owner; and the time that the clock stood still."""
+    details = [("owner", 0.1), ("owner", 11.43), ("disconnected", 4.0), ("skew", 2.5)]
+    lines = [
+        row(t, "incident", what=what, detail={"down_s": down_s})
+        for t, (what, down_s) in enumerate(details, 1)
+    ]
+    marks = [line.get("mark") for line in told(trace(*lines))[1:]]
+    assert marks == [None, "new owner after 11.4 s", "server back after 4.0 s", None]
+
+
 def test_a_finding_is_worth_what_its_record_says() -> None:
     """Not what its pattern is worth in general; a silenced one says why."""
     body: dict[str, Any] = {"pattern": "ET", "stage": None, "subject": {}, "evidence": {}}

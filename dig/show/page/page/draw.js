@@ -5,7 +5,7 @@ import { firstBy } from "./axis.js";
 import { drawBands, drawCandidates, drawChain } from "./draw_diagnosis.js";
 import { drawEdges } from "./draw_edges.js";
 import {
-  drawFlags, drawFolds, drawFoot, drawFrame, drawMeasured, drawMoment, drawWaits, WORTH_COLOUR,
+  drawFlags, drawFolds, drawFoot, drawFrame, drawMeasured, drawMoment, drawOutages, drawWaits, WORTH_COLOUR,
 } from "./draw_frame.js";
 import { hatch, isHollow, outline, shapeOf } from "./glyphs.js";
 import { SLOT, TOP } from "./layout.js";
@@ -74,6 +74,7 @@ export class Painter {
     if (this.view.top > 0) this._pinned();
     else this._events(this.seated);
     drawCandidates(this);
+    drawOutages(this);
     drawMoment(this);
     drawMeasured(this);
     Object.assign(this.drawn, {

@@ -199,6 +199,30 @@ export function drawFolds(painter) {
   }
 }
 
+/** A dashed line where another owner goes on, or the server was away: time stood still before. */
+export function drawOutages(painter) {
+  const { ctx, view, layout, model, theme, font } = painter;
+  const free = [0, 0, 0]; // by row of labels
+  painter.outages = [];
+  for (const outage of model.outages) {
+    const x = Math.round(view.x(layout.axis.place(outage))) + 0.5;
+    if (outage.t > view.until || x < view.gutter || x > view.width) continue;
+    ctx.strokeStyle = theme.accent;
+    ctx.lineWidth = 1.2;
+    ctx.setLineDash([5, 4]);
+    line(ctx, x, TOP, x, view.bottom);
+    ctx.setLineDash([]);
+    ctx.font = `600 11px ${font}`;
+    const width = ctx.measureText(outage.mark).width + 14;
+    const left = Math.max(view.gutter + 2, Math.min(x - width / 2, view.width - width - 2));
+    const row = free.findIndex((end) => left >= end);
+    if (row < 0) continue;
+    pill(painter, outage.mark, x, view.bottom - 22 - 21 * row, theme.accent);
+    free[row] = left + width + 4;
+    painter.outages.push({ x, outage });
+  }
+}
+
 /** Below the lanes: how many have no part in the chosen finding. A click shows them. */
 export function drawFoot({ ctx, view, theme, font }) {
   if (!view.foot) return;

@@ -26,6 +26,7 @@ export class Model {
     this.findings = [];
     this.heals = [];
     this.incidents = [];
+    this.outages = [];
     this.clockUs = 0; // of a run that goes on: what its clock shows now
     this.beside = null; // the model of the run below
     this.failed = new Map(); // part of the monitor that failed -> how often, and the latest failure
@@ -301,7 +302,9 @@ export class Model {
   }
 
   _incident(row, at) {
-    this.incidents.push({ ...row, ...at });
+    const incident = { ...row, ...at };
+    this.incidents.push(incident);
+    if (row.mark) this.outages.push(incident);
     if (row.failed === undefined) return;
     const times = (this.failed.get(row.failed)?.times ?? 0) + 1;
     this.failed.set(row.failed, { times, says: row.says });
