@@ -1,4 +1,4 @@
-"""Faults at random moments (A) and at chosen points (B): `python -m tests.nats.campaign --help`.
+"""Faults at random moments (A), at chosen points (B), cuts of the network (C): see `--help`.
 
 Real processes: a server, two monitors, agents, a client. Afterwards nothing may be lost, doubled or
 reordered, by an account that shares no code with dig; the journal verifies and runs again.
@@ -27,8 +27,10 @@ from dig.adapters.nats.connection import connect
 from dig.adapters.nats.names import Subjects
 from dig.adapters.nats.pull import JournalCopy, copy_session
 from dig.adapters.nats.server import find_server, free_port
+from dig.adapters.nats.serving import session_rows
 from tests.nats import members
 from tests.nats.account import account_of
+from tests.nats.cable import NEAR, Cable
 from tests.nats.members import CONTROLS, SETUP, TEAM, right_answer
 
 SETTLED_S = 10.0
@@ -38,11 +40,11 @@ FAULTS = ("kill monitor", "kill agents", "kill server", "pause monitor")
 class Server:
     """A server with a store of its own, always on the same port."""
 
-    def __init__(self, folder: Path, program: Path) -> None:
+    def __init__(self, folder: Path, program: Path, host: str = "127.0.0.1") -> None:
         self.port, self._program, self._folder = free_port(), program, folder
-        self.url = f"nats://127.0.0.1:{self.port}"
+        self.url = f"nats://{host}:{self.port}"
         self._log = (folder / "server.log").open("ab")
-        config = f'listen: "127.0.0.1:{self.port}"\nmax_payload: 4194304\n'
+        config = f'listen: "{host}:{self.port}"\nmax_payload: 4194304\n'
         (folder / "dig.conf").write_text(f'{config}jetstream {{ store_dir: "{folder}/store" }}\n')
         self.start()
 
@@ -87,7 +89,9 @@ class Campaign:
         self.options, self.folder = options, folder
         self.draws = random.Random(options.seed)
         self.sessions = [f"s{number}" for number in range(options.sessions)]
-        self.server = Server(folder, options.server or find_server())
+        self.cable = Cable() if options.cuts else None
+        host = NEAR if self.cable else "127.0.0.1"
+        self.server = Server(folder, options.server or find_server(), host)
         self.outcome = Outcome()
         self._number = 0
         self.members: dict[str, Any] = {}
@@ -118,6 +122,8 @@ class Campaign:
         else:
             command += ["--twice", "0.05"]
             command += ["--names", ",".join(TEAM[:2] if name.endswith("0") else TEAM[2:])]
+        if self.cable and name.endswith("1"):  # a monitor and half of the agents
+            command += ["--namespace", self.cable.far]
         # Forked from a process that has imported all: a start is quick on a busy machine, too.
         log = str(self.folder / "members.log")
         process = self._context.Process(target=members.run, args=(command, log), daemon=True)
@@ -130,7 +136,10 @@ class Campaign:
         client_task = asyncio.create_task(self._pose_and_await())
         keeper = asyncio.create_task(self._keep_alive())
         await self._wait_until_served()
-        await (self._stop_at_points() if self.options.points else self._inject())
+        if self.options.points:
+            await self._stop_at_points()
+        else:
+            await (self._cut(self.cable) if self.cable else self._inject())
         self.stops = True
         began = time.monotonic()
         for name in list(self.members):
@@ -179,6 +188,31 @@ class Campaign:
             else:
                 name = f"{fault.partition(' ')[2]} {member}"
                 self._end(name)  # and it is started again
+
+    async def _cut(self, cable: Cable) -> None:
+        """Cut the network for .2 to 3 s; before every other cut the owners move behind."""
+        until = time.monotonic() + (self.options.seconds or 1e9)
+        for number in range(self.options.count):
+            if time.monotonic() > until:
+                break
+            await asyncio.sleep(self.draws.uniform(0.1, self.options.every))
+            if number % 2:
+                self._end("monitor 0")
+                await asyncio.sleep(1.5 * self.options.lease + 0.5)
+            is_link = self.draws.random() < 0.5
+            for session in await self._owned_behind():
+                self.outcome.hits[f"cut with the owner of {session} behind"] += 1
+            self.outcome.hits["cut " + ("link" if is_link else "address")] += 1
+            cable.cut(is_link)
+            await asyncio.sleep(self.draws.uniform(0.2, 3.0))
+            cable.mend(is_link)
+
+    async def _owned_behind(self) -> list[str]:
+        """The sessions whose owner is the monitor at the far end."""
+        far = f"-{self.members['monitor 1'].pid}-"
+        async with connect(self.server.url) as client:
+            rows = await session_rows(client)
+        return [row["session"] for row in rows if far in (row["owner"] or "")]
 
     async def _stop_at_points(self) -> None:
         hits = self.folder / "hits"
@@ -295,7 +329,10 @@ def _folder(kept: Path | None) -> Iterator[Path]:
 
 def campaign(options: argparse.Namespace) -> Outcome:
     with _folder(options.keep) as folder:
-        made = Campaign(options, folder)
+        try:
+            made = Campaign(options, folder)
+        except OSError as error:
+            raise SystemExit(f"skipped, since no network can be made here: {error}") from None
         try:
             return asyncio.run(made.run())
         finally:
@@ -304,6 +341,8 @@ def campaign(options: argparse.Namespace) -> Outcome:
                     process.kill()
                     process.join()
             made.server.close()
+            if made.cable:
+                made.cable.close()
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -311,6 +350,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=500, help="faults of each kind, or points hit")
     parser.add_argument("--points", action="store_true", help="at chosen points (B), not at random")
+    parser.add_argument("--cuts", action="store_true", help="of the network, by root (C)")
     parser.add_argument("--chance", type=float, default=0.01, help="of a stop at a point")
     parser.add_argument("--seconds", type=float, help="stop after so long")
     parser.add_argument("--every", type=float, default=0.8, help="most seconds between faults")

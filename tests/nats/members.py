@@ -32,6 +32,8 @@ from dig.detectors import standard, standard_healers
 from dig.errors import FencedError
 from dig.runtime import Decision, EventFate, NewEvent, Setup, View
 
+from .cable import enter
+
 TEAM = ("ada", "bob", "cyd", "dan")
 SETUP = Setup(
     "campaign", session=True, detectors=standard, healers=standard_healers,
@@ -286,7 +288,10 @@ def run(arguments: Sequence[str], log: str | None = None) -> None:
     parser.add_argument("--seed", default="0")
     parser.add_argument("--twice", type=float, default=0.0)
     parser.add_argument("--control", choices=CONTROLS)
+    parser.add_argument("--namespace", help="of the network")
     options = parser.parse_args(arguments)
+    if options.namespace:
+        enter(options.namespace)
     sessions, names = options.sessions.split(","), options.names.split(",")
     if options.control:
         CONTROLS[options.control]()
