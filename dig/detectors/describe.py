@@ -32,16 +32,19 @@ Worth = Severity | Literal["silenced"]
 WORTHS: tuple[Worth, ...] = (*SEVERITIES, SILENCED)
 
 
-def finding_line(finding: Finding, graph: InteractionGraph | None = None) -> str:
+def finding_line(
+    finding: Finding, graph: InteractionGraph | None = None, *, has_paths: bool = True
+) -> str:
     """A finding with its heading and its text.
 
     Args:
         finding: The finding.
         graph: The graph in which it was raised, to explain the finding and list the paths that
             prove it, in further lines; ``None``: its description, in one line.
+        has_paths: Whether to list the paths; without them, it is the description in one line.
     """
-    if graph is None:
-        text = finding_text(finding)
+    if graph is None or not has_paths:
+        text = finding_text(finding, graph)
     else:
         text = safe_text(str(explain_safely(graph, finding)))
     aside = f" ({silenced_text(finding)})" if finding.silenced is not None else ""
@@ -151,11 +154,16 @@ def pattern_label(finding: Finding | FindingRow) -> str:
     return name(finding.pattern) + stage
 
 
-def finding_text(finding: Finding | FindingRow) -> str:
-    """The description of a finding, without the pattern and the moment."""
+def finding_text(finding: Finding | FindingRow, graph: InteractionGraph | None = None) -> str:
+    """The description of a finding, without the pattern and the moment.
+
+    Args:
+        finding: The finding.
+        graph: The graph of its run, which may say more; ``None``: the evidence has to do.
+    """
     pattern = BY_NAME.get(str(finding.pattern))
     try:
-        text = pattern.describe(finding.subject, finding.evidence) if pattern else None
+        text = pattern.text(finding, graph) if pattern else None
     except (AttributeError, KeyError, TypeError):  # of a user's detector of the same name
         text = None
     # The lists are cut when a finding is raised, so the reader is told that more were concerned.

@@ -22,6 +22,7 @@ from .budget import limit_text
 from .describe import SILENCED, Worth, pattern_title, plain_text, worth
 from .finding import SEVERITIES, Finding, is_rivals, texts_in
 from .headline import Headline, Headlines, answered_by, worst
+from .late_turns import LateTurns
 from .mended import CONSUMED
 
 MOST_GOAL = 90
@@ -105,6 +106,7 @@ class RunSoFar:
         """
         self._graph = graph
         self._headlines = Headlines()
+        self._late_turns = LateTurns()
         self._failing: dict[str, Headline] = {}  # by request
         self._lacking: dict[str, Headline] = {}  # by answer, until that is accepted
         self._lacks: Headline | None = None  # the accepted answer
@@ -135,6 +137,7 @@ class RunSoFar:
         """
         self._us = record.us
         self._headlines.look(record)
+        self._late_turns.look(record)
         look = _LOOKS.get(type(record))
         if look is not None:
             look(self, record)
@@ -270,7 +273,7 @@ class RunSoFar:
         return FiveLines(
             says,
             self._task_text(private),
-            self._end_text(state),
+            " ".join([self._end_text(state), *self._late_turns.texts()]),
             "The answer was not scored." if self._counts["answered"] else "",
             self._failure_text(private),
             self._healing_text(),

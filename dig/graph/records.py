@@ -35,6 +35,10 @@ BUDGET = "budget"
 """The incident of a limit of a budget: its detail has `event` (the request; null: the team),
 `scope`, `limit`, `spent`, `most`, and `stage`: `warning`, `stopped` or `partial` (answered)."""
 
+WORK_AFTER_ANSWER = "work_after_answer"
+"""The incident of an activation that goes on after the end of its request: its detail has `event`,
+the request, `activation` and `agent`."""
+
 Failure = Literal["error", "limit", "timeout"]
 FAILURES: tuple[Failure, ...] = get_args(Failure)
 

@@ -395,6 +395,8 @@ class Monitor:
         self._catch_up()
         if self._recorder.can_write:
             self._recorder.incident(kind, detail)
+        if kind == records.REQUEST_FAILED:
+            self._holds.late_work.note(self.graph.running.values())
         return self._recorder.take_effects()
 
     def waits(self, *, activation: str | None = None, event: str | None = None) -> list[Effect]:
@@ -442,6 +444,7 @@ class Monitor:
         if recorder.can_write:
             answer, usage = copy(answer, "answer"), copy(usage, "usage")
             recorder.look_at_clock()
+            self._holds.late_work.look()
             recorder.report_left_out()
             recorder.write(records.Finish, outcome, answer, usage)
             recorder.is_over, recorder.can_write = True, False
@@ -470,10 +473,7 @@ class Monitor:
         return self._recorder.now / 1_000_000
 
     def shares(self) -> tuple[float, float]:
-        """The shares of run time spent in detectors and in the sink.
-
-        Both are 0 without a stopwatch.
-        """
+        """The shares of run time spent in detectors and in the sink; 0 without a stopwatch."""
         return self._recorder.shares()
 
     def next_deadline(self, *, exact: bool = True) -> float | None:
@@ -486,7 +486,7 @@ class Monitor:
         if self._recorder.is_over:
             return None
         watch = self._recorder.watch
-        due = [watch.due if exact else watch.not_before]
+        due = [watch.due if exact else watch.not_before, self._holds.late_work.deadline()]
         if self._gates.deciding:
             due.append(self._gates.deadline())
         if self._approvals.open:
@@ -515,6 +515,7 @@ class Monitor:
         if (schedule.timers or schedule.counters or schedule.recorded) and not self.is_quiet:
             schedule.note_progress()
         self._recorder.look_at_clock()
+        self._holds.late_work.look()
         self._healing.poll()
         self._settle()
 
@@ -531,9 +532,8 @@ class Monitor:
 
     def _settle(self) -> None:
         """Heal findings and release held events, until there are none."""
-        recorder, holds, gates = self._recorder, self._holds, self._gates
-        healing, approvals, schedule = self._healing, self._approvals, self._schedule
-        ladders = healing.ladders
+        recorder, holds, gates, schedule = self._recorder, self._holds, self._gates, self._schedule
+        healing, ladders, approvals = self._healing, self._healing.ladders, self._approvals
         # Deliveries raise findings, and their healing makes events to deliver: budgets end this.
         while not recorder.is_over:
             if recorder.new_findings or (ladders is not None and ladders.timed):

@@ -73,7 +73,7 @@ def replay_lines(
 def _replay_text(replayed: Replayed, path: Path) -> Iterator[str]:
     graph, history = replayed.graph, replayed.graph.history
     for finding in replayed.findings:
-        yield finding_line(finding)
+        yield finding_line(finding, graph, has_paths=False)
     events = counted(len(history.event_ids), "event")
     activations = counted(len(history.activation_ids), "activation")
     yield f"{counted(graph.t + 1, 'record')}: {events}, {activations}"

@@ -24,7 +24,7 @@ from dig.adapters import Session, wrapping
 from dig.detectors.policy import Policy
 from dig.detectors.policy_settings import load_policy
 from dig.detectors.thresholds import Thresholds
-from dig.graph.records import Emit, Record, Start, base_name
+from dig.graph.records import WORK_AFTER_ANSWER, Emit, IncidentRow, Record, Start, base_name
 from tests.helpers import VirtualLoop
 
 GIVE_UP_S = 1800.0
@@ -80,6 +80,7 @@ class Seen:
         names: What FAIL, VOID, LOOP and LIVELOCK said, alarm or notice, and of whom.
         faults: Failures of the monitor, which must be none.
         findings: All findings, in order.
+        late: The agents that worked on after the end of their request.
     """
 
     answer: Any
@@ -87,6 +88,7 @@ class Seen:
     names: frozenset[str]
     faults: int
     findings: tuple[dig.Finding, ...] = field(repr=False)
+    late: frozenset[str] = frozenset()
 
 
 class _Loop(VirtualLoop):
@@ -165,7 +167,9 @@ class Watch:
             for finding in session.findings
             if finding.pattern in OF_FAILURES
         }
-        return Seen(answer, alarms, frozenset(names), faults, findings)
+        incidents = (r for records in self._records for r in records if type(r) is IncidentRow)
+        late = {base_name(r.detail["agent"]) for r in incidents if r.what == WORK_AFTER_ANSWER}
+        return Seen(answer, alarms, frozenset(names), faults, findings, frozenset(late))
 
 
 OF_FAILURES = ("FAIL", "VOID", "LOOP", "LIVELOCK")

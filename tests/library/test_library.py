@@ -37,9 +37,10 @@ each_shape = pytest.mark.parametrize("shape", SHAPES, ids=[one.name for one in S
 
 @each_shape
 def test_a_healthy_team_raises_no_alarm(shape: Shape) -> None:
-    """It answers right, with one line of configuration at most."""
+    """It answers right, with one line of configuration at most, and nobody works on after that."""
     seen = played(shape, broken=False)
     assert seen.answer == shape.answer
+    assert not seen.late
     assert not seen.alarms, seen.findings
     assert seen.faults == 0
 
@@ -60,6 +61,21 @@ def test_its_broken_twin_raises_the_alarms_that_are_named(shape: Shape) -> None:
     assert set(seen.alarms) == set(shape.alarms), seen.findings
     assert seen.names == set(shape.names)
     assert seen.faults == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "late"),
+    [
+        ("voting", {"cyd"}),
+        ("race with cancel", {"large", "huge"}),
+        ("map-reduce", {"mapper"}),
+        ("fire-and-forget audit", {"shipping"}),  # and not `audit`, which gets notices
+    ],
+)
+def test_who_works_on_after_the_answer_is_told(name: str, late: set[str]) -> None:
+    """The agents that nobody has called off."""
+    (shape,) = [shape for shape in SHAPES if shape.name == name]
+    assert played(shape, broken=True).late == late
 
 
 @each_shape

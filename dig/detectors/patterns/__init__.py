@@ -48,6 +48,7 @@ class Pattern:
         plain: The meaning for a reader who knows no graph; thresholds go by their names.
         detector: Makes its detector.
         describe: The subject and evidence of a finding in a sentence.
+        describe_in: The same with the graph of the run, where that says more.
         prove: The sentences beyond the description of a finding, and the paths that prove it.
         healer: Makes its healer.
     """
@@ -60,16 +61,23 @@ class Pattern:
     describe: Callable[[Any, Any], str]
     prove: Callable[[PathFinder, Finding], Proof]
     healer: Callable[[], Healer]
+    describe_in: Callable[[Any, Any, InteractionGraph], str] | None = None
 
     @property
     def name(self) -> str:
         """The short name, `ET` for instance."""
         return self.detector.pattern
 
+    def text(self, finding: Finding | FindingRow, graph: InteractionGraph | None) -> str:
+        """A finding in a sentence; without the graph of its run, by its evidence alone."""
+        if graph is None or self.describe_in is None:
+            return self.describe(finding.subject, finding.evidence)
+        return self.describe_in(finding.subject, finding.evidence, graph)
+
     def explain(self, graph: InteractionGraph, finding: Finding) -> Explanation:
         """Explain a finding by the graph of its run, at any later time."""
         more, paths = self.prove(PathFinder(graph, finding), finding)
-        text = f"{self.describe(finding.subject, finding.evidence)}."
+        text = f"{self.text(finding, graph)}."
         return Explanation(f"{text} {more}" if more else text, paths)
 
 
@@ -130,6 +138,7 @@ PATTERNS: tuple[Pattern, ...] = (
         livelock.describe,
         livelock.prove,
         livelock.HealLivelock,
+        livelock.describe,
     ),
     Pattern(
         "no answer", "error",

@@ -6,15 +6,16 @@ Not in the paper: every turn is progress to the graph, so no idle window ever be
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from dig._util.text import name, names
+from dig._util.text import cut, name
 from dig.detectors.finding import Finding, Severity
 from dig.detectors.interventions import Create, Intervention
-from dig.detectors.notes import into_outputs, quote_all
+from dig.detectors.notes import into_outputs, quote
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
+from dig.detectors.rings import ring_before
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import End, Record, base_name
 from dig.graph.state import ActivationState, EventState, by_number
@@ -112,12 +113,21 @@ def _trigger(graph: InteractionGraph, ended: ActivationState, agent: str) -> Eve
     return from_others[-1] if from_others else inputs[-1]
 
 
-def describe(subject: Any, evidence: Any) -> str:
-    """LIVELOCK in words."""
-    return (
-        f"{names(evidence['agents'])} have handed on to each other {evidence['turns']} times in a "
-        f"row, since activation {name(evidence['origin'])}"
-    )
+def describe(subject: Any, evidence: Any, graph: InteractionGraph | None = None) -> str:
+    """LIVELOCK in words; in the graph of the run, with the ring."""
+    going = _going_text(subject, evidence, graph, name)
+    return f"{going}, since activation {name(evidence['origin'])}"
+
+
+def _going_text(
+    subject: Any, evidence: Any, graph: InteractionGraph | None, written: Callable[[str], str]
+) -> str:
+    turns = evidence["turns"]
+    ring = None if graph is None else ring_before(graph, subject["activation"], turns)
+    if ring is not None and ring.turns == turns:  # else the agents took turns in no one order
+        return ring.text(written)
+    agents = cut([written(agent) for agent in evidence["agents"]])
+    return f"{agents} have handed on to each other {turns} times in a row"
 
 
 def prove(paths: PathFinder, finding: Finding) -> Proof:
@@ -133,11 +143,9 @@ class HealLivelock(Healer):
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Inject the agents and the number of turns; of an error, ask for the answer as well."""
         evidence = finding.evidence
-        note = (
-            f"{quote_all(evidence['agents'])} have handed on to each other {evidence['turns']} "
-            "times in a row. Do not hand this back: decide, and submit what there is."
-        )
+        going = _going_text(finding.subject, evidence, graph, quote)
+        note = f"{going}. Do not hand this back: decide, and submit what there is."
         yield from into_outputs(graph, finding, note)
-        going = [agent for agent in graph.agents if base_name(agent) in evidence["agents"]]
-        if finding.severity == "error" and going:
-            yield Create(f"{note} The answer is asked for now.", tuple(going))
+        present = [agent for agent in graph.agents if base_name(agent) in evidence["agents"]]
+        if finding.severity == "error" and present:
+            yield Create(f"{note} The answer is asked for now.", tuple(present))

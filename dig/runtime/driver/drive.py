@@ -39,8 +39,8 @@ from .recorded_requests import Recorded, RecordedRequests
 Request = Callable[[Monitor], list[Effect]]
 
 OWN_INCIDENTS = (
-    records.TRIED_AGAIN, records.LEFT_OUT, "gate deadline passed", requests.PREVENTED,
-    requests.DOWNGRADED, DECIDED, REPLACED, requests.REHEARSED,
+    records.TRIED_AGAIN, records.LEFT_OUT, records.WORK_AFTER_ANSWER, "gate deadline passed",
+    requests.PREVENTED, requests.DOWNGRADED, DECIDED, REPLACED, requests.REHEARSED,
 )  # fmt: skip
 """The incidents that only a monitor records, besides `failed` and `waits`."""
 

@@ -15,6 +15,7 @@ from dig.detectors import standard
 from dig.detectors.describe import explain, finding_text
 from dig.detectors.finding import Explanation, Finding
 from dig.detectors.patterns import severity_of
+from dig.graph.graph import InteractionGraph
 from dig.graph.history import History
 from dig.graph.records import FindingRow, micros
 from dig.traces.run import RecordedRun, recorded_rows
@@ -52,8 +53,8 @@ class Explainer:
         """
         rows, others = recorded_rows(self.run.found, self.run.findings)
         pairs = zip(self.run.found, rows, strict=True)
-        facts = [_finding_facts(finding, row) for finding, row in pairs]
-        facts += [_finding_facts(row, row) for row in others]
+        facts = [_finding_facts(finding, row, self.graph) for finding, row in pairs]
+        facts += [_finding_facts(row, row, self.graph) for row in others]
         return sorted(facts, key=itemgetter("record"))
 
     def explain(self, facts: Facts) -> Explanation:
@@ -77,7 +78,9 @@ def as_finding(finding: Finding | FindingRow) -> Finding:
     return Finding(t=finding.t, us=finding.us, severity=severity, silenced=silenced, **body)
 
 
-def _finding_facts(finding: Finding | FindingRow, row: FindingRow | None) -> Facts:
+def _finding_facts(
+    finding: Finding | FindingRow, row: FindingRow | None, graph: InteractionGraph
+) -> Facts:
     """A finding as data; `row` is the row of the trace for the finding, if there is any."""
     return {
         "record": finding.t,
@@ -89,7 +92,7 @@ def _finding_facts(finding: Finding | FindingRow, row: FindingRow | None) -> Fac
         "stage": finding.stage,
         "subject": finding.subject,
         "evidence": finding.evidence,
-        "says": finding_text(finding),
+        "says": finding_text(finding, graph),
     }
 
 

@@ -14,9 +14,11 @@ from tempfile import TemporaryDirectory
 from dig.detectors.describe import finding_line
 from dig.detectors.finding import Finding, FindingKind
 from dig.detectors.headline import Headline, Headlines, standing_headline
+from dig.detectors.late_turns import LateTurns
 from dig.detectors.mended import Mending
 from dig.detectors.policy import Policy, apply_policy
 from dig.detectors.protocols import Detector
+from dig.detectors.rings import rings_without_answer
 from dig.detectors.team_usual import TeamUsual
 from dig.detectors.watch import DISABLED, Watch
 from dig.errors import TraceError
@@ -84,6 +86,7 @@ class CheckedRun:
         headline: The failed request, or the agent whose work the answer lacks; empty: none.
         usual: The habits of its team; ``None`` if nothing was learned.
         format: The format of another program that the file is in; empty: it is a trace.
+        remarks: Unanswered rings, and work after the end of its request, a sentence each.
     """
 
     path: Path
@@ -103,6 +106,7 @@ class CheckedRun:
     headline: str = ""
     usual: Usual | None = None
     format: str = ""
+    remarks: list[str] = field(default_factory=list)
 
     def add_failure(self, part: str, message: str) -> None:
         """Note a message about a part of the monitor that failed."""
@@ -189,7 +193,7 @@ def _check_trace(
         detectors, on_fault=lambda name, text: run.add_failure(f"detector {name}, here", text)
     )
     graph = watch.graph
-    mending, findings = Mending(), list[Finding]()
+    mending, late_turns, findings = Mending(), LateTurns(), list[Finding]()
     headlines, headings = Headlines(), list[Headline | None]()  # of each finding
     rows, heals = list[FindingRow](), dict[int, list[HealRow]]()
     # Mending and headlines depend on the graph at the moment, so they follow the records, too.
@@ -201,6 +205,7 @@ def _check_trace(
             continue
         mending.look(graph, item)
         headlines.look(item)
+        late_turns.look(item)
         if isinstance(item, FindingRow):
             rows.append(item)
         elif isinstance(item, HealRow):
@@ -209,6 +214,7 @@ def _check_trace(
             _add_incident(run, item, graph.run.limits)
     run.name, run.usual = graph.run.run, graph.run.usual
     run.records, run.us = graph.t + 1, graph.now
+    run.remarks = rings_without_answer(graph) + late_turns.texts()
     if graph.finished is not None:
         run.state, run.outcome = "ended", graph.finished.outcome
     # Healing names the row of a finding, and a row may come records after the finding.
@@ -231,7 +237,7 @@ def _explain(
     for finding, is_mended, heals in findings:
         kind, is_notice = FindingKind.of(graph, finding), finding.severity == "notice"
         key = (kind, finding.severity, is_mended, finding.silenced)
-        text = "" if key in explained else finding_line(finding, None if is_notice else graph)
+        text = "" if key in explained else finding_line(finding, graph, has_paths=not is_notice)
         explained.add(key)
         yield CheckedFinding(finding, kind, is_mended, heals, text)
 

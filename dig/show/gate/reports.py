@@ -85,6 +85,7 @@ def run_lines(verdict: RunVerdict) -> Iterator[str]:
     yield f"{one_line(run.path, 200)}: " + (f"fails, {verdict.reasons}" * verdict.fails or "passes")
     yield f"  {count} in {counted(run.records, 'record')} of {one_line(run.name, 60)}"
     yield f"  {ending(run)}"
+    yield from (f"  {text}" for text in run.remarks)
     if run.usual is not None and (most := most_usual(run.usual)):
         habits = [f"{name(pattern)} up to {counted(n, 'time')}" for pattern, n in most.items()]
         runs = counted(run.usual.runs, "good run")

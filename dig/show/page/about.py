@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dig._util.text import one_line
+from dig.detectors.rings import rings_without_answer
 from dig.detectors.run_so_far import FiveLines
 from dig.show.follower import RunFollower
 from dig.show.runs.summary import State, quality, read_beside, stored_state
@@ -68,7 +70,8 @@ def run_verdict(
     if fields.get("valid") is False:
         says = f"It is not valid: {fields.get('reason') or 'no reason is given'}."
     verdict = follower.so_far.verdict(state=state, private=private)
-    return verdict.with_score(one_line(says), cost_text(follower.costs.sums))
+    end = " ".join([verdict.end, *rings_without_answer(follower.graph)])
+    return replace(verdict, end=end).with_score(one_line(says), cost_text(follower.costs.sums))
 
 
 def clock_speed(side: Mapping[str, Any]) -> float:

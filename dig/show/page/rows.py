@@ -134,7 +134,7 @@ class Rows:
             "like": one_line(like, 400),
             "title": describe.pattern_title(finding.pattern),
             "plain": describe.plain_text(finding, graph.run.limits, self.follower.so_far.agents),
-            "says": describe.finding_text(finding),
+            "says": describe.finding_text(finding, graph),
             "why": one_line(explanation.text, 1_000),
             "paths": [{"nodes": list(path.nodes), "says": path.text} for path in explanation.paths],
             "ids": list(islice(present, MOST_IDS)),

@@ -134,7 +134,7 @@ class TerminalState:
                 if (record.pattern, record.stage) == ("FAIL", "turn"):
                     return  # the turn's own line stands just before
                 text = describe.silenced_text(record) or worth
-                text = f"{text}: {describe.finding_text(record)}"
+                text = f"{text}: {describe.finding_text(record, self._graph)}"
                 yield LogLine(us, describe.pattern_label(record), text, _STYLES[worth])
             case records.HealRow() if record.reason != words.NOTHING_TO_DO:
                 is_refused = record.action == "refused"

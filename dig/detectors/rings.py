@@ -1,0 +1,87 @@
+"""Rings: agents that hand on to each other in one order, again and again.
+
+A ring is found by walking back the chain of a turn (LIVELOCK, docs/meaning.md) when somebody reads
+about it, so detectors pay nothing for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dig._util.text import join_clauses, name
+from dig.graph.graph import InteractionGraph
+from dig.graph.history import History
+from dig.graph.records import base_name
+
+LEAST_ROUNDS = 5
+"""A ring without an answer is worth a sentence from so many rounds on."""
+
+MOST_TURNS = 1_000
+MOST_STARTS = 1_000
+
+
+class Ring(NamedTuple):
+    """A ring of agents.
+
+    Attributes:
+        agents: The agents in their order, the first one first.
+        rounds: The number of whole rounds.
+        turns: The number of activations; neighbours of one agent are one step of a round.
+    """
+
+    agents: tuple[str, ...]
+    rounds: int
+    turns: int
+
+    def text(self, written: Callable[[str], str] = name) -> str:
+        """The ring in words; `written` writes the name of an agent."""
+        agents = join_clauses([written(agent) for agent in self.agents])
+        return f"{agents} have gone round {self.rounds} times; {self.turns} turns"
+
+
+def ring_before(graph: InteractionGraph, activation: str, most: int = MOST_TURNS) -> Ring | None:
+    """Find the ring of an ended activation; ``None``: the chain has no one order.
+
+    Args:
+        graph: The graph of the run.
+        activation: The id of the newest turn.
+        most: The number of turns to look back at most.
+    """
+    h, steps, turns, size = graph.history, list[str](), 0, 0
+    v = h.activation(activation)
+    while v is not None and turns < most:
+        agent = base_name(h.agent(v))
+        if not steps or agent != steps[-1]:
+            if not size and agent in steps:
+                # A caller that is answered goes back the way it came: a, b, c, b, a is no ring.
+                if agent != steps[0]:
+                    return None
+                size = len(steps)
+            if size and agent != steps[-size]:
+                break
+            steps.append(agent)
+        turns += 1
+        v = _turn_before(h, v)
+    return Ring((*reversed(steps[-size:]),), len(steps) // size, turns) if size else None
+
+
+def _turn_before(h: History, v: int) -> int | None:
+    """The activation that generated the trigger of `v`, as LIVELOCK defines it."""
+    inputs = sorted(n for n in h.inputs(v) if h.generator[n] >= 0)
+    agent = base_name(h.agent(v))
+    others = [n for n in inputs if base_name(h.agent(h.generator[n])) != agent]
+    return h.generator[(others or inputs)[-1]] if inputs else None
+
+
+def rings_without_answer(graph: InteractionGraph) -> list[str]:
+    """Describe the rings of unanswered requests, a sentence each."""
+    h, rings = graph.history, dict[frozenset[str], Ring]()
+    # The latest turn of each agent will do: a turn in a ring that goes on is its agent's latest.
+    latest = [ended[-1] for ended in h.ended_by.values() if ended][-MOST_STARTS:]
+    for activation in [] if graph.is_over else [h.activation_ids[v] for v in latest]:
+        ring, sources = ring_before(graph, activation), graph.activation_sources(activation)
+        if ring and ring.rounds >= LEAST_ROUNDS and graph.unanswered_sources(sources, 1):
+            agents = frozenset(ring.agents)
+            rings[agents] = max(ring, rings.get(agents, ring), key=lambda other: other.turns)
+    return [f"{ring.text()}, and there is no answer." for ring in rings.values()]
