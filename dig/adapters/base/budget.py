@@ -26,6 +26,7 @@ class SessionBudget:
     Attributes:
         guard: The guard of the session.
         partial: The number of requests that were answered at a limit.
+        is_metered: Whether the usage of models matters to a limit.
     """
 
     def __init__(
@@ -36,8 +37,9 @@ class SessionBudget:
         Raises:
             SettingsError: The team cannot be stopped, or does not report the use of tokens.
         """
-        meter = {"meter"} if budget.named_limits & {"tokens", "dollars"} else set()
-        demand({"stop", *meter}, capabilities, f"to keep a budget: {team}")
+        self.is_metered = not budget.named_limits.isdisjoint(("tokens", "dollars"))
+        needed = {"stop", "meter"} if self.is_metered else {"stop"}
+        demand(needed, capabilities, f"to keep a budget: {team}")
         self.guard, self.partial = guard, 0
         self._spending = TeamSpending(budget, guard.monitor.graph, guard.now)
         guard.monitor.follow(self._spending)

@@ -24,6 +24,8 @@ __all__ = ["plan"]
 VERSIONS = ("1.1.10", "1.3")
 """The lowest tested version of LangGraph, and the first version that was not tested."""
 
+CAN = frozenset({"annotate", "tell", "reroute", "hold", "stop", "meter", "hand_back"})
+
 
 def plan(
     team: Any,
@@ -56,7 +58,7 @@ def plan(
         from . import compiled_graph as graph
         from . import routes, run
         from .messages import SharedState
-    can = base.allowing(allow, {"reassign"}) | {"annotate", "tell", "reroute", "hold"}
+    can = base.allowing(allow, {"reassign"}) | CAN
     shared = SharedState(annotate or routes.as_messages, handoff or routes.is_handoff, tools)
     root = _team(team, shared, inside)
     graphs = tuple(root.graphs())

@@ -144,10 +144,14 @@ class GraphCall:
         """Run the graph; a further run ends quietly where the request's own limit would end it."""
         try:
             yield
-        except GraphRecursionError:
-            if not self._is_again:
+        except Exception as error:
+            if (exceeded := self._request.exceeded()) is not None:
+                raise exceeded from error
+            if not (isinstance(error, GraphRecursionError) and self._is_again):
                 raise
             self._request.step(self._request.cut_short, default=None)
+        if (exceeded := self._request.exceeded()) is not None:
+            raise exceeded
 
     async def submit(self) -> None:
         """Submit the answer of an ended graph, and wait until no gate keeps the answer."""

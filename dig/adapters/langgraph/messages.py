@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langgraph.graph import END, START
 
@@ -12,6 +12,9 @@ from dig.adapters.base import Session, Turn, TurnNotes
 
 from .routes import Annotate, NodeRoute, Write, branch, is_handoff, route_of
 from .stops import StopConditions, Thread
+
+if TYPE_CHECKING:
+    from dig.runtime.spending import Account
 
 
 def release_now(session: Session, events: Iterable[str]) -> None:
@@ -151,6 +154,8 @@ class NodeWork:
         error: The error that the node raised, if the node may be run again.
         stopped: The call of the graph in which LangGraph has stopped at the node, for a person.
         questions: The ids of the questions to that person.
+        refused: The account of a request without budget for the node: `node` is then the entry
+            node, for its last turn, or nothing runs.
     """
 
     node: str
@@ -165,6 +170,7 @@ class NodeWork:
     error: BaseException | None = None
     stopped: StopConditions | None = None
     questions: Sequence[str] = ()
+    refused: Account | None = None
 
 
 @dataclass(eq=False)

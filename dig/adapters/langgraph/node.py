@@ -9,7 +9,12 @@ from functools import partial
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
-from langgraph._internal._constants import CONF, CONFIG_KEY_SEND, CONFIG_KEY_TASK_ID
+from langgraph._internal._constants import (
+    CONF,
+    CONFIG_KEY_READ,
+    CONFIG_KEY_SEND,
+    CONFIG_KEY_TASK_ID,
+)
 from langgraph.errors import GraphBubbleUp, GraphInterrupt, ParentCommand
 from langgraph.types import Command
 
@@ -31,8 +36,8 @@ def _tool_error(error: BaseException | None) -> BaseException:
     return NEVER_TOLD if error is None or isinstance(error, GraphBubbleUp) else error
 
 
-class ToolWatcher(BaseCallbackHandler):  # type: ignore[misc]
-    """Reports the tools of a node to the session, also in graphs within the node.
+class NodeWatcher(BaseCallbackHandler):  # type: ignore[misc]
+    """Reports tools and usage of a node to the session, also of graphs within the node.
 
     LangChain calls a handler where the tool runs, and cannot wait for a gate. Tools that hand over
     to another node are not reported.
@@ -48,7 +53,7 @@ class ToolWatcher(BaseCallbackHandler):  # type: ignore[misc]
         """Add the watcher to callbacks, in place of the watcher of an outer node."""
 
         def is_outer(handler: BaseCallbackHandler) -> bool:
-            return isinstance(handler, ToolWatcher) and handler._run.session is self._run.session
+            return isinstance(handler, NodeWatcher) and handler._run.session is self._run.session
 
         if isinstance(callbacks, BaseCallbackManager):
             callbacks = callbacks.copy()
@@ -63,7 +68,8 @@ class ToolWatcher(BaseCallbackHandler):  # type: ignore[misc]
     ) -> None:
         """Report the call of a tool."""
         name = str((serialized or {}).get("name") or "")
-        if self._work.turn is not None and name and not name.startswith(HANDS_OVER):
+        is_shown = self._run.team.shared.shows_tools and not name.startswith(HANDS_OVER)
+        if self._work.turn is not None and name and is_shown:
             arguments = input_str if inputs is None else inputs
             self._run.step(self._call, run_id, self._work.turn, name, arguments, default=None)
 
@@ -75,6 +81,15 @@ class ToolWatcher(BaseCallbackHandler):  # type: ignore[misc]
     def on_tool_error(self, error: BaseException, *, run_id: Any, **more: Any) -> None:
         """Report the exception of a tool."""
         self._run.step(self._tools.fail, run_id, _tool_error(error), default=None)
+
+    def on_llm_end(self, response: Any, **more: Any) -> None:
+        """Report the usage of a model."""
+        for message in [getattr(it, "message", None) for row in response.generations for it in row]:
+            usage = getattr(message, "usage_metadata", None)
+            if usage and self._work.turn is not None:
+                cached = (usage.get("input_token_details") or {}).get("cache_read", 0)
+                model = getattr(message, "response_metadata", {}).get("model_name")
+                self._work.turn.spend({**usage, "cached_tokens": cached, "model": model})
 
     def _call(self, key: Any, caller: Turn, name: str, arguments: Any) -> None:
         release_now(self._run.session, (self._tools.call(key, caller, name, arguments),))
@@ -90,13 +105,15 @@ class NodeRun(NodeWork):
         is_sent = config["metadata"].get("langgraph_path", ("",))[0] == "__pregel_push"
         config = {**config, CONF: {**conf, CONFIG_KEY_SEND: self._write}}
         self.run = run
-        if run.team.shared.shows_tools:
-            config["callbacks"] = ToolWatcher(self).add_to(config.get("callbacks"))
+        budget = run.session.budget
+        if run.team.shared.shows_tools or (budget is not None and budget.is_metered):
+            config["callbacks"] = NodeWatcher(self).add_to(config.get("callbacks"))
         super().__init__(node, str(conf.get(CONFIG_KEY_TASK_ID)), is_sent, input, config)
         self._session = run.session
         self._heals = self._session.mode == "heal"
         self._send = conf[CONFIG_KEY_SEND]
         self._has_notes = False
+        self._entry: Any = None  # the runnable of the entry node, in its last turn
 
     def __enter__(self) -> NodeRun:
         self.run.step(self.run.expect, self, default=None)
@@ -144,6 +161,10 @@ class NodeRun(NodeWork):
         nodes, key = self.run.team.graph.nodes, self.run.team.key
         return nodes[key(self.node)].copy({"bound": nodes[key(substitute)].bound}).node
 
+    def runnable(self, inner: Any) -> Any:
+        """The runnable of the node, or of the entry node; ``None``: there is no budget for it."""
+        return inner if self.refused is None else self._entry
+
     def in_turn(self) -> Any:
         """A context for the code of the node: the node's turn."""
         return nullcontext() if self.turn is None else inside(self.turn)
@@ -153,10 +174,19 @@ class NodeRun(NodeWork):
     def _begin(self) -> None:
         if self.turn is None:
             self.run.step(self.run.begin, self, default=None)
+        if self.turn is not None and self.refused is not None:
+            self.run.step(self._stand_in, default=None)
         if self.turn is None or self.run.team.shared.has_failed or self.node in self.run.team.deaf:
             return
         if notes := self.turn.notebook.read():
             self.run.step(self._annotate, notes, default=None)
+
+    def _stand_in(self) -> None:
+        """Take the runnable of the entry node, and the state for it as it stands now."""
+        entry = self.run.team.graph.nodes[self.run.team.key(self.node)]
+        state = self.config[CONF][CONFIG_KEY_READ](entry.channels, False)
+        self.input = state if entry.mapper is None else entry.mapper(state)
+        self._entry = entry.node
 
     def _annotate(self, notes: tuple[str, ...]) -> None:
         annotate = self.run.team.shared.annotate
@@ -177,8 +207,9 @@ class NodeRun(NodeWork):
             writes = [(channel, without_notes(value)) for channel, value in writes]
         self.writes.extend(writes)
         routes = self.run.team.routes(writes)
-        self.routes.extend(routes)
-        if routes and self._heals:
+        if self.refused is None:  # else no node comes after this one
+            self.routes.extend(routes)
+        if routes and (self._heals or self.refused is not None):
             writes = [write for write in writes if route_of(write) is None]
         self._send(writes)
 
@@ -189,9 +220,10 @@ class NodeRun(NodeWork):
             self.run.step(self.run.finish, self, default=None)
             return
         self.writes.extend(writes_of(command))
-        self.routes.extend(self.run.team.routes(self.writes))
+        if self.refused is None:
+            self.routes.extend(self.run.team.routes(self.writes))
         routes = self.run.step(self.run.finish, self, default=self.routes)
-        if self._has_notes or (self._heals and routes != self.routes):
+        if self._has_notes or self.refused or (self._heals and routes != self.routes):
             update = [(key, without_notes(value)) for key, value in command._update_as_tuples()]
             key = self.run.team.key
             goto = [route.value if route.is_send else key(route.node) for route in routes]
@@ -210,8 +242,9 @@ class PatchedNode:
         """Run the node."""
         with NodeRun(self._run, self._node, input, config) as work:
             work.release()
+            inner = work.runnable(self._inner)
             with work.in_turn():
-                return self._inner.invoke(work.input, work.config, **more)
+                return inner and inner.invoke(work.input, work.config, **more)
 
     async def ainvoke(self, input: Any, config: Any = None, **more: Any) -> Any:
         """Run the node."""
@@ -219,6 +252,9 @@ class PatchedNode:
         with NodeRun(self._run, self._node, input, config) as work:
             while True:
                 await work.wait_until_released()
+                inner = work.runnable(inner)
+                if inner is None:
+                    return None
                 with work.in_turn():
                     run = partial(inner.ainvoke, work.input, work.config, **more)
                     result, substitute = await work.run_until_relieved(run)
@@ -230,7 +266,8 @@ class PatchedNode:
         """Run the node, piece by piece."""
         with NodeRun(self._run, self._node, input, config) as work:
             work.release()
-            pieces = self._inner.stream(work.input, work.config, **more)
+            inner = work.runnable(self._inner)
+            pieces = inner.stream(work.input, work.config, **more) if inner else iter(())
             while True:
                 with work.in_turn():  # the caller's context is its own while it has a piece
                     piece = next(pieces, _END)
@@ -242,7 +279,10 @@ class PatchedNode:
         """Run the node, piece by piece."""
         with NodeRun(self._run, self._node, input, config) as work:
             await work.wait_until_released()
-            async with aclosing(self._inner.astream(work.input, work.config, **more)) as pieces:
+            inner = work.runnable(self._inner)
+            if inner is None:
+                return
+            async with aclosing(inner.astream(work.input, work.config, **more)) as pieces:
                 while True:
                     with work.in_turn():
                         piece = await anext(pieces, _END)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langgraph.errors import GraphBubbleUp, GraphInterrupt, GraphRecursionError
 from langgraph.graph import END
@@ -16,12 +16,16 @@ from langgraph.types import Command, Interrupt
 
 from dig.adapters.base import RELIEVING, AdapterState, ToolCalls, Turn, is_whole
 from dig.detectors.interventions import Reroute
+from dig.errors import BudgetExceeded
 from dig.graph.records import SYSTEM, Failure
 from dig.monitor.messages import Pending
 
 from .messages import GraphTeam, NodeDelivery, NodeWork, OutgoingUpdate, PendingDeliveries
 from .routes import NodeRoute, answer_to, as_words, new_in, spoken, update
 from .stops import CALLED_OFF, PASSED_OVER, TIMEOUTS, StopConditions, Thread, keep
+
+if TYPE_CHECKING:
+    from dig.runtime.spending import Account
 
 
 class Within(NamedTuple):
@@ -55,6 +59,7 @@ class GraphRequest(AdapterState):
         stops: The conditions on which LangGraph stops.
         tools: The tools that nodes call, if tools are shown.
         paused: The requests to graphs within this one that wait for a person, by thread.
+        refused: The account of the request, once it is stopped at a limit of the budget.
     """
 
     reports_after_failure = False
@@ -73,6 +78,8 @@ class GraphRequest(AdapterState):
         self.tools = ToolCalls(self.session)
         self._to_end = NodeRoute(team.end, END, None)
         self.paused: dict[Thread, GraphRequest] = {}
+        self.refused: Account | None = None
+        self._has_answer = False  # of the last turn
         self._input = input
         self._resumed: Turn | None = None  # of `__start__`, if nodes go on without it
         self._stopped_at: list[Pending] = []  # in front of nodes at which LangGraph had stopped
@@ -117,8 +124,36 @@ class GraphRequest(AdapterState):
 
     def begin(self, work: NodeWork) -> None:
         """Begin the turn of a node, with the events released by now."""
-        if work.delivery is not None and work.turn is None:
+        if work.delivery is None or work.turn is not None:
+            return
+        budget, account = self.session.budget, None
+        if budget is not None and work.node in self.team.nodes:
+            account = budget.refuses(*work.delivery.events)
+        if account is None:
             work.turn = self._begin_turn(work.delivery)
+        else:
+            self._refuse(work, account)
+
+    def _refuse(self, work: NodeWork, account: Account) -> None:
+        """Run the entry node once in place of a node without budget; later nodes do nothing."""
+        delivery, work.delivery, outer = work.delivery, None, self
+        while outer.within is not None:
+            outer = outer.within.request
+        outer.refused = work.refused = account
+        assert delivery is not None
+        assert self.session.budget is not None
+        if account.entry not in self.team.nodes or not self.session.budget.hand_back(account):
+            self._withdraw(delivery, self.end_delivery())
+            return
+        work.node, work.delivery = account.entry, self.pending.new(account.entry)
+        self._withdraw(delivery, work.delivery)
+        work.turn = self._begin_turn(work.delivery, at_once=True)
+        work.turn.notebook.texts.append(account.note)
+
+    def exceeded(self) -> BudgetExceeded | None:
+        """The exception for the caller, if a stopped request has no answer."""
+        is_over = self.within is None and self.refused is not None and not self._has_answer
+        return self.refused.exceeded() if is_over and self.refused is not None else None
 
     def _begin_turn(self, delivery: NodeDelivery, *, at_once: bool = False) -> Turn:
         turn = self.session.begin(delivery.instance, delivery.events, at_once=at_once)
@@ -229,6 +264,9 @@ class GraphRequest(AdapterState):
         turn, written = work.turn, update(work.writes)
         if turn is None:
             return work.routes
+        if work.refused is not None:
+            is_handoff = self.session.guard.call(self.team.shared.handoff, written, default=False)
+            self._has_answer = not is_handoff
         if self._is_handoff(work, turn, written):
             routes = [(route, self.pending.address(route)) for route in work.routes]
             events = [event.id for event in turn.events]
@@ -418,7 +456,7 @@ class GraphRequest(AdapterState):
         speakers = {str(event.sender).partition("#")[0] for event in turn.events}
         waiting = {delivery.node for delivery in self._deliveries_of_nodes()}
         waiting |= {inner.within.node for inner in self._ended if inner.within is not None}
-        stays = self.team.shared.has_failed or self.is_paused
+        stays = self.team.shared.has_failed or self.is_paused or self.refused is not None
         self._next = [] if stays else sorted(waiting or self.team.nodes.keys() & speakers)
         bounces = bool(self._next) and self.stops.allow(self._next)
         self._answer = turn.submit(spoken(payload), bounces=bounces)
@@ -474,7 +512,7 @@ class GraphRequest(AdapterState):
         end = self.end_delivery()
         is_of_node = any(isinstance(work.error, Exception) for work in self.works)
         kind: Failure = "error"
-        if isinstance(error, GraphRecursionError):
+        if isinstance(error, GraphRecursionError | BudgetExceeded):
             kind = "limit"
         elif isinstance(error, TIMEOUTS) and not is_of_node:  # else a node's own error
             kind = "timeout"
