@@ -121,6 +121,7 @@ def check(
     from dig.detectors.thresholds import Thresholds
     from dig.show.gate.checked import UnreadRun, check_run, runs_in
     from dig.show.gate.reports import CheckReport
+    from dig.traces.interchange.imports import joined
 
     named = further(detector)
 
@@ -133,9 +134,10 @@ def check(
     learned = None if usual is None else TeamUsual.read(usual)
     ruled = policy(find_settings(config), named)
     verdicts, unread = [], []
-    for path in runs_in(files):
+    for path, *more in joined(runs_in(files)):
         try:
-            verdicts.append(gate.judge(check_run(path, detectors(), limits, learned, ruled)))
+            run = check_run(path, detectors(), limits, learned, ruled, more)
+            verdicts.append(gate.judge(run))
         except TraceError as error:
             warn(error)
             unread.append(UnreadRun(path, error))

@@ -65,7 +65,10 @@ def _send(file: Path, endpoint: str | None, service_per_agent: bool) -> int:
 
 @app.command("import", cls=naming(formats="dig.traces.interchange.imports:FORMATS"))
 def import_(
-    file: Annotated[Path, typer.Argument(help="What another program recorded.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="What another program recorded, of one run."),
+    ],
     out: Annotated[
         Path,
         typer.Option("--out", "-o", help="The run directory to make, or a file NAME.dig.jsonl."),
@@ -76,12 +79,13 @@ def import_(
 ) -> None:
     """Make a trace of what another program recorded.
 
-    That is a graph of the reference implementation (schema dig.graph.v2), or a message log. What
-    the source does not say is guessed; every guess is told, and stands in the trace.
+    That is a graph of the reference implementation (schema dig.graph.v2), spans of OpenTelemetry
+    (those of several services in several files), or a message log. What the source does not say is
+    guessed; every guess is told, and stands in the trace.
     """
     from dig.traces.interchange.imports import import_file, save
 
-    imported = import_file(file, format)
+    imported = import_file(files[0], format, files[1:])
     path = save(imported, out)
     for guess in imported.guesses:
         print(f"digmon: guess: {safe_text(guess, 400)}", file=sys.stderr)

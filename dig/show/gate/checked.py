@@ -155,6 +155,7 @@ def check_run(
     limits: Callable[[Limits], Limits] = lambda limits: limits,
     usual: TeamUsual | None = None,
     policy: Policy | None = None,
+    more: Sequence[Path] = (),
 ) -> CheckedRun:
     """Check a stored run, or the written part of a running one.
 
@@ -164,6 +165,7 @@ def check_run(
         limits: Changes the thresholds that the trace was made with; by default, not at all.
         usual: The habits of the team; ``None``: those that the trace has.
         policy: Silences findings beside what was silenced in the run; ``None``: nothing more.
+        more: Further files of the same run, of another program (`joined`).
 
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
@@ -174,9 +176,10 @@ def check_run(
         return _check_trace(path, detectors, limits, usual, policy)
     # Only a trace is checked, so that a check of the imported trace finds the same.
     with TemporaryDirectory() as folder:
-        trace = save(import_file(path, format), Path(folder))
+        trace = save(import_file(path, format, more), Path(folder))
         run = _check_trace(trace, detectors, limits, usual, policy)
-    return replace(run, path=path, format=format)
+    with_others = "".join(f", with {other}" for other in more)
+    return replace(run, path=path, format=format + with_others)
 
 
 def _check_trace(

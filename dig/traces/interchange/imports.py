@@ -5,7 +5,7 @@ A reader takes the path of a file, and returns records and its guesses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,8 @@ from dig.traces.journal.reader import TRACE
 
 from .message_log import read_log
 from .scribe import Guesses, blind_spot
+from .span_rows import SpanRow, is_spans, read_rows
+from .spans import as_run
 
 MOST_BYTES = 256 * 1024 * 1024
 """The largest file that is read; it is held in memory as a whole."""
@@ -26,7 +28,7 @@ MOST_BYTES = 256 * 1024 * 1024
 HEAD_BYTES = 64 * 1024
 """The part of a file by which its format is recognized."""
 
-Reader = Callable[[Path], tuple[list[Record], Guesses]]
+Reader = Callable[..., tuple[list[Record], Guesses]]
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,20 @@ class Format:
     """A foreign format.
 
     Attributes:
-        read: Reads a file, given its path.
+        read: Reads a file, given its path, and those of the files that it is read with.
         fits: Whether a file is of this format, given its path and the text of its first
             `HEAD_BYTES`, without blanks before it.
+        parts: The ids of the runs that a file, given its path, holds parts of, so that files with
+            a common id are read as one run; ``None``: each file is a run.
     """
 
     read: Reader
     fits: Callable[[Path, str], bool]
+    parts: Callable[[Path], Iterable[str]] | None = None
+
+
+def _span_rows(path: Path) -> list[SpanRow]:
+    return read_rows(path, read_text(path))
 
 
 LOG = "log"
@@ -48,6 +57,11 @@ FORMATS: Mapping[str, Format] = Registry(
     "formats",
     {
         LOG: Format(lambda path: read_log(path, read_text(path)), lambda path, head: True),
+        "spans": Format(
+            lambda *paths: as_run(paths, [row for path in paths for row in _span_rows(path)]),
+            lambda path, head: is_spans(head),
+            lambda path: {row.id[0] for row in _span_rows(path)},
+        ),
     },
 )
 """The formats by name, the later ones tried first: what fits no other is read as a log."""
@@ -74,21 +88,24 @@ class Imported:
         return [blind_spot(detail, limits) for detail in self.guesses.blind_details()]
 
 
-def import_file(path: Path, format: str | None = None) -> Imported:
+def import_file(path: Path, format: str | None = None, more: Sequence[Path] = ()) -> Imported:
     """Read a recording of another program.
 
     Args:
         path: The file.
         format: One of `FORMATS`; ``None``: the one that the content fits.
+        more: Further files of the same run, of the same format.
 
     Raises:
-        SettingsError: There is no such format.
+        SettingsError: There is no such format, or a run of it is one file.
         TraceError: The file cannot be read, or is not of this format.
     """
     name = format or _fitting(path, _head(path))
     if name not in FORMATS:
         raise SettingsError(f"there is no format {name!r}; known are: {', '.join(FORMATS)}")
-    records, guesses = FORMATS[name].read(path)
+    if more and FORMATS[name].parts is None:
+        raise SettingsError(f"{path} is read as {name}, of which each file is a run of its own")
+    records, guesses = FORMATS[name].read(path, *more)
     return Imported(name, records, guesses)
 
 
@@ -118,6 +135,23 @@ def foreign_format(path: Path) -> str | None:
         return None
     name = _fitting(path, head)
     return None if name == LOG else name
+
+
+def joined(paths: Iterable[Path]) -> list[list[Path]]:
+    """Group files with spans of the same trace, in order of the first files."""
+    runs: list[tuple[list[Path], set[str]]] = []
+    for path in paths:
+        files, ids = [path], set[str]()
+        try:
+            parts = FORMATS[name].parts if (name := foreign_format(path)) else None
+            ids = set(parts(path)) if parts else ids
+        except TraceError:
+            pass  # whoever reads the file says so
+        for run in [run for run in runs if not ids.isdisjoint(run[1])]:
+            files, ids = run[0] + files, run[1] | ids
+            runs.remove(run)
+        runs.append((files, ids))
+    return [files for files, _ in runs]
 
 
 def read_text(path: Path) -> str:

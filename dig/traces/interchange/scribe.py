@@ -143,6 +143,18 @@ class Scribe:
         )
         self._write(end)
 
+    def join(self, agent: str) -> None:
+        """Write the arrival of an agent."""
+        self._write(records.Join(*self._stamp(), agent))
+
+    def leave(self, agent: str) -> None:
+        """Write the departure of an agent."""
+        self._write(records.Leave(*self._stamp(), agent))
+
+    def incident(self, what: str, detail: Any) -> None:
+        """Write an incident."""
+        self._write(records.IncidentRow(*self._stamp(), what, detail))
+
     def heal(
         self, pattern: str, subject: dict[str, str], action: str, event: str, **more: Any
     ) -> None:

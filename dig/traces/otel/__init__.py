@@ -1,6 +1,7 @@
 """A run as OpenTelemetry traces, metrics and logs, in progress and afterwards.
 
-- `ids`: trace and span ids from names. `items`: the exported spans and logs, as plain data.
+- `ids`: trace and span ids from names. `conventions`: the names of attributes. `items`: the
+  exported spans and logs, as plain data.
 - `mapping`: records into items, with `tree` (the places of spans), `activation_spans` and
   `content` (masks and cuts text). It is pure, and the one mapping behind every export.
 - `follow`: a run while it goes on, also to a receiver. `writer`: items into the OpenTelemetry SDK.

@@ -17,6 +17,7 @@ from dig.graph.history import BY_SYSTEM, FROM_OUTSIDE
 from dig.graph.records import FATES, SYSTEM, Deliver, Emit, End, Start
 from dig.graph.words import DISCARDS, REROUTES, RESPONDS, SUBMITS, WORKS, deed
 
+from . import conventions
 from .content import OTHER, Content, FewLabels, label
 from .ids import Origin, remote
 from .items import Attributes, Count, Item, Level, Mark, Sample, Span, SpanLink
@@ -27,14 +28,9 @@ MOST_AGENTS = 100
 MOST_LISTED = 1_000
 MOST_IN_MESSAGES = 32_000
 
-_MARKS = {
-    "delay": "dig.event.delayed",
-    "reroute": "dig.event.rerouted",
-    "discard": "dig.event.discarded",
-}
 _USAGE = {
-    "gen_ai.usage.input_tokens": ("input_tokens", "prompt_tokens"),
-    "gen_ai.usage.output_tokens": ("output_tokens", "completion_tokens"),
+    conventions.INPUT_TOKENS: ("input_tokens", "prompt_tokens"),
+    conventions.OUTPUT_TOKENS: ("output_tokens", "completion_tokens"),
 }
 
 
@@ -64,6 +60,7 @@ class _Ended:
     outputs: tuple[str, ...]
     to: tuple[str, ...]  # where it reroutes to
     types: list[str]
+    recipients: list[str]  # of each output, as JSON
     texts: list[tuple[str, str]]
     final: bool = False
 
@@ -117,6 +114,8 @@ class Activations:
         yield self._count("generate", sender)
         if self._ended is not None and record.by not in (None, SYSTEM):
             self._ended.types.append(label(record.type))
+            recipients = [label(agent) for agent in record.to[:MOST_LISTED]]
+            self._ended.recipients.append(json.dumps(recipients, ensure_ascii=False))
             self._ended.texts.append(("assistant", text))
             self._ended.final = record.final
             if not self._graph.awaited:
@@ -187,7 +186,7 @@ class Activations:
         to = tuple(dict.fromkeys(agent for fate in record.fates for agent in fate.to or ()))
         # The records of the outputs come next; the span waits for their types and texts.
         span = self._span(begun, record, fates, error)
-        self._ended = _Ended(span, fates, record.outputs, to, [], [])
+        self._ended = _Ended(span, fates, record.outputs, to, [], [], [])
         if not record.outputs:
             yield from self.complete()
 
@@ -202,9 +201,10 @@ class Activations:
         targets = ended.to if act == REROUTES else outputs
         attributes: Attributes = {
             **span.attributes,
-            "dig.out.event_ids": [label(event) for event in outputs[:MOST_LISTED]],
-            "dig.out.types": ended.types,
-            **({"dig.final": ended.final} if outputs else {}),
+            conventions.OUT_EVENTS: [label(event) for event in outputs[:MOST_LISTED]],
+            conventions.OUT_TYPES: ended.types,
+            conventions.OUT_TO: ended.recipients,
+            **({conventions.FINAL: ended.final} if outputs else {}),
             **_text_attributes("output", ended.texts),
         }
         yield replace(span, name=_turn(span.agent, act, about, targets), attributes=attributes)
@@ -248,9 +248,9 @@ class Activations:
         outer = {FROM_OUTSIDE: OUTSIDE, BY_SYSTEM: SYSTEM}
         producers = [outer.get(v) or history.activation_ids[v] for v in sources]
         attributes = self._common(begun) | {
-            "dig.in.event_ids": [label(event) for event in listed],
+            conventions.IN_EVENTS: [label(event) for event in listed],
             "dig.in.edges": ["consume"] * len(listed),
-            "dig.in.producers": [label(producer) for producer in producers],
+            conventions.IN_PRODUCERS: [label(producer) for producer in producers],
         }
         kinds = len(consumed), len(fates) - len(consumed)
         if omitted := sum(max(0, number - MOST_LISTED) for number in kinds):
@@ -258,6 +258,10 @@ class Activations:
         attributes |= _usage(record.usage)
         if error:
             attributes["error.type"] = "agent_error"
+        if record.because is not None:
+            attributes[conventions.BECAUSE] = label(record.because)
+        if record.cancelled:
+            attributes[conventions.CANCELLED] = True
         if unfinished:
             attributes["dig.unfinished"] = unfinished
         if self._content.payloads:
@@ -282,19 +286,19 @@ class Activations:
     def _common(self, begun: _Begun) -> Attributes:
         agent, execution = label(begun.agent), label(self._origin.execution)
         attributes: Attributes = {
-            "openinference.span.kind": "AGENT",
-            "gen_ai.operation.name": "invoke_agent",
-            "gen_ai.agent.name": agent,
+            conventions.KIND: "AGENT",
+            conventions.OPERATION: "invoke_agent",
+            conventions.AGENT_NAME: agent,
             "gen_ai.agent.id": agent,
-            "gen_ai.conversation.id": execution,
-            "session.id": execution,
+            conventions.CONVERSATION: execution,
+            conventions.SESSION: execution,
             "messaging.system": "dig",
             "messaging.operation.type": "process",
             "messaging.operation.name": "process",
             "messaging.destination.name": agent,
             "messaging.message.conversation_id": execution,
             "messaging.batch.message_count": len(begun.waits),
-            "dig.activation.id": label(begun.activation),
+            conventions.ACTIVATION: label(begun.activation),
             "dig.depth": begun.place.steps,
         }
         if begun.trigger is not None:
@@ -303,7 +307,7 @@ class Activations:
 
     def _link(self, event: str, begun: _Begun) -> SpanLink:
         about: Attributes = {
-            "dig.event.id": label(event),
+            conventions.EVENT: label(event),
             "dig.edge": "consume",
             "dig.event.wait_ms": begun.waits[event] / 1000,
         }
@@ -319,12 +323,12 @@ class Activations:
         for event, fate in fates.items():
             if fate == "consume":
                 continue
-            about: Attributes = {"dig.event.id": label(event)}
+            about: Attributes = {conventions.EVENT: label(event)}
             if fate == "reroute":
-                about["dig.target"] = [label(agent) for agent in to[event][:MOST_LISTED]]
+                about[conventions.TARGET] = [label(agent) for agent in to[event][:MOST_LISTED]]
             if has_failed:
                 about["dig.reason"] = "the activation failed"
-            yield Mark(_MARKS[fate], ns, about)
+            yield Mark(conventions.MARKS[fate], ns, about)
 
     # --- measurements ---
 
