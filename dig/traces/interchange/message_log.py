@@ -16,7 +16,7 @@ from dig._util.json_text import parse
 from dig._util.json_values import plain
 from dig.detectors.thresholds import Thresholds
 from dig.errors import PayloadError, RecordError, TraceError
-from dig.graph.records import SYSTEM, Limits, Record, micros
+from dig.graph.records import NOTICE, SYSTEM, Limits, Record, micros
 
 from .conversation import as_run
 from .scribe import Guesses
@@ -94,7 +94,17 @@ def _messages(
             reason = f"the id {message.id[:60]!r} is used in line {lines[message.id]} as well"
             raise TraceError(path, message.line, reason)
         lines[message.id] = message.line
-    return messages
+    return _without_idle_notices(messages, guesses)
+
+
+def _without_idle_notices(messages: list[ChatMessage], guesses: Guesses) -> list[ChatMessage]:
+    """The messages; a notice without a reply goes to nobody, since no turn is known to read it."""
+    replies = {event for message in messages for event in message.reply_to or ()}
+    idle = {m.id for m in messages if m.type == NOTICE and m.to and m.id not in replies}
+    if idle:
+        # Else it would lie beside the messages of all later requests.
+        guesses.note("a notice that no message replies to reached nobody")
+    return [replace(m, to=()) if m.id in idle else m for m in messages]
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:

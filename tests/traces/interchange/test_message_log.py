@@ -119,6 +119,19 @@ def test_a_second_reply_to_the_same_is_shown_it_again(tmp_path: Path) -> None:
     assert any("shown to it again: p for s" in guess for guess in imported.guesses)
 
 
+def test_a_notice_that_no_message_replies_to_reaches_nobody(tmp_path: Path) -> None:
+    """Else statuses would lie beside the messages of all later requests (CLA)."""
+    text = (
+        "id,from,to,at,reply_to,type\np,user,a,0,,\nr,a,b;c,1,p,notice\ns,b,a,2,r,\n"
+        "n,a,b;c,3,s,notice\n"
+    )
+    imported = read(tmp_path, text)
+    assert ("r", "turn-2", "consume") in edges(imported)
+    assert graph(imported).event("r").copies.keys() == {"c"}
+    assert (graph(imported).event("n").copies, graph(imported).event("n").flight) == ({}, {})
+    assert any("replies to reached nobody" in guess for guess in imported.guesses)
+
+
 def test_a_reply_to_what_is_not_there_is_told(tmp_path: Path) -> None:
     text = "id,from,to,at,reply_to\nr,a,b,1,gone\n"
     imported = read(tmp_path, text)
