@@ -18,8 +18,8 @@ from .test_architecture import MODULES, ROOT, imported
 LINES = {
     "dig": 213,
     "_util": 642,
-    "adapters": 9_680,
-    "cli": 2_285,
+    "adapters": 9_924,
+    "cli": 2_333,
     "detectors": 4_138,
     "diagnosis": 6_756,
     "faults": 1_308,

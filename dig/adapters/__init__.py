@@ -5,6 +5,7 @@
 - `base`: what every adapter is built from.
 - One folder per framework, imported when its first team comes: `plain`, `langgraph`,
   `openai_agents`, `autogen`, `ag2`, `agent_framework`. No framework is imported here.
+- `nats`: sessions on several machines. `claude_code`: hooks of Claude Code.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from . import (
     draw,
     export,
     fork,
+    hooks,
     learn,
     machines,
     replay,
@@ -31,7 +32,7 @@ from .app import app, main
 _ORDER = (
     "run", "report", "view", "show", "runs", "check", "why", "try", "fork", "replay", "diff",
     "draw", "graph", "export", "import", "verify", "learn", "thresholds", "experiment", "faults",
-    "serve", "agent", "ask", "sessions", "pull", "investigate",
+    "serve", "agent", "ask", "sessions", "pull", "hooks", "investigate",
 )  # fmt: skip
 """The commands in the order of `digmon --help`."""
 
@@ -40,7 +41,7 @@ app.registered_commands.sort(
 )
 
 __all__ = [
-    "app", "bench", "check", "draw", "experiment", "export", "fork", "investigate", "learn",
-    "machines", "main", "replay", "report", "run", "runs", "show", "verify", "view", "whowhen",
-    "why",
+    "app", "bench", "check", "draw", "experiment", "export", "fork", "hooks", "investigate",
+    "learn", "machines", "main", "replay", "report", "run", "runs", "show", "verify", "view",
+    "whowhen", "why",
 ]  # fmt: skip

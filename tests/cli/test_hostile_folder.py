@@ -48,6 +48,7 @@ COMMANDS = (
     "export @ --format otlp -o o.json", "import chat.csv -o chat", "verify @",
     LEARN, "thresholds", "faults", "investigate snapshot",
     "experiment traces --runs 1 --jobs 1 --agents 3 --tasks newsgroups --out traces",
+    "hooks install --yes", "hooks show", "hooks remove --yes",
     "bench make --out set --seed 1 --salt x --count 2 --jobs 1", "bench schema",
     "bench attribute random set -o answers.json", "bench score answers.json set",
     "bench spread set -o spread.json", "bench detectors set", "bench healing set --jobs 1",

@@ -1,0 +1,203 @@
+"""Sessions of Claude Code as teams: hooks are the turns of a main agent and of subagents."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import zlib
+from collections.abc import Callable
+from contextlib import ExitStack, chdir, suppress
+from dataclasses import replace
+from pathlib import Path
+from socket import AF_UNIX, socket
+from typing import Any
+
+from dig._util.files import open_file
+from dig._util.json_text import MOST_BYTES, parse
+from dig.adapters.base import Session, Turn
+from dig.detectors import standard, standard_healers
+from dig.detectors.notes import quote_all
+from dig.detectors.thresholds import Thresholds
+from dig.runtime.setup import Setup
+from dig.traces.journal.journal import RunDirectory
+
+from .hook import ANSWER_S, SOCKET
+
+MAIN = "main"
+_RUNNING = ("async_launched", "remote_launched", "running")
+_SHOWN = ("user", "attachment")  # what waits in the queue was not shown yet
+
+
+class CodingSession:
+    """The monitor of a session, with its journal.
+
+    Attributes:
+        run: The run directory.
+        session: The session of the monitor.
+    """
+
+    def __init__(
+        self, id: str, directory: Path, options: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Begin a journal.
+
+        Args:
+            id: The id of the session.
+            directory: The directory in which its run directory is made.
+            options: The options of its hooks: `--hold`, `--contents`.
+            clock: Seconds, from any beginning.
+
+        Raises:
+            JournalError: The run directory cannot be made.
+        """
+        # Hooks show no sign of life between begin and end, so no turn is too long.
+        limits = replace(Thresholds().limits, activation_limit_s=86_400.0, stall_factor=None)
+        setup = Setup(f"claude {id}", limits=limits, detectors=standard, healers=standard_healers)
+        self.run = RunDirectory(directory, {"run": setup.run}, header=setup.header())
+        self._holds, self._has_contents = "--hold" in options, "--contents" in options
+        self.session = Session(
+            [MAIN], setup, mode="heal" if self._holds else "observe", sink=self.run.journal,
+            capabilities={"annotate", "bounce"}, clock=clock, keeps_time=False,
+        )  # fmt: skip
+        self._turns: dict[str, Turn] = {}
+        self._parents: dict[str, str] = {}
+        self._tasks: dict[str, list[dict[str, Any]]] = {}  # by type, of subagents yet to begin
+
+    def note(self, hook: dict[str, Any]) -> dict[str, Any]:
+        """Take note of a hook's input; return the output, empty if the agent goes on."""
+        kind, id = hook["hook_event_name"], hook.get("agent_id")
+        if kind == "TeammateIdle":
+            id = f"{hook['teammate_name']}@{hook.get('team_name')}"
+        new = f"{hook.get('agent_type')} {id}" if id else MAIN
+        name = next((agent for agent in self._parents if agent.split()[-1] == id), new)
+        if kind == "SubagentStart" and name not in self._parents:
+            self._give_task(name, hook)
+        if name not in (MAIN, *self._parents):
+            return {}  # it began before the monitor
+        turn, missing = self._act(name, hook)
+        words = self._words(hook.get("last_assistant_message"))
+        holds = self._holds and not hook.get("stop_hook_active")
+        if kind == "SubagentStart":
+            notes = {"hookEventName": kind, "additionalContext": "\n".join(turn.notebook.read())}
+            return {"hookSpecificOutput": notes} if turn.notes else {}
+        if kind == "PreToolUse" and hook["tool_name"] == "SendMessage":
+            # Others are in sessions of their own: whether they read a message is not seen.
+            to, words = hook["tool_input"].get("to"), hook["tool_input"].get("message")
+            if known := [agent for agent in self._parents if agent.split()[-1] == to]:
+                turn.send(self._words(words), known, awaits=False)
+                turn.act()
+        elif kind == "PreToolUse":
+            task = {"subagent_type": "general-purpose", **hook["tool_input"], "by": name}
+            self._tasks.setdefault(task["subagent_type"], []).append(task)
+        elif name != MAIN and not (missing and holds and kind == "SubagentStop"):
+            turn.end(words, self._parents[name], "report")
+        elif name != MAIN:
+            self.session.guard.incident("held", {"agent": name, "for": missing})
+            return _block(missing)
+        elif missing and not holds:
+            turn.wait_for(0)  # until the reports come, or the session ends
+        else:
+            answer = turn.submit(words, bounces=holds)
+            self.session.release(answer)
+            if turn.was_bounced(answer):
+                return _block(missing, *turn.notebook.unread)
+        return {}
+
+    def close(self) -> None:
+        """End the journal; reports still awaited by the main agent are lost."""
+        main = self._turns.get(MAIN)
+        if main and main.activation is None:
+            main.submit(None, bounces=False)
+        self.session.close()
+        self.run.journal.close()
+
+    def _give_task(self, name: str, hook: dict[str, Any]) -> None:
+        """Give a new subagent the first task for its type."""
+        task = (self._tasks.get(hook["agent_type"]) or [{"by": MAIN}]).pop(0)
+        self._parents[name] = task["by"]
+        self.session.reserve_instance(name)
+        turn, _ = self._act(task["by"], hook)
+        turn.send(self._words(task.get("prompt")), name, awaits=False)
+        turn.act()
+
+    def _act(self, name: str, hook: dict[str, Any]) -> tuple[Turn, list[str]]:
+        """Have an agent use the reports shown by now; return the turn and the awaited subagents."""
+        turn, graph = self._turns.get(name), self.session.monitor.graph
+        if turn is None or not turn.is_open:
+            request = [self.session.request(None, MAIN)] if name == MAIN else None
+            turn = self._turns[name] = self.session.begin(name, request)
+        children = [child for child, parent in self._parents.items() if parent == name]
+        new = [event for event in graph.agents[name].buffer.values() if not turn.holds(event.id)]
+        senders = {event.id: graph.history.sender(event.n) for event in new}
+        hidden = _hidden(Path(hook["transcript_path"]), {*children} & {*senders.values()})
+        for event in [id for id, sender in senders.items() if sender not in hidden]:
+            turn.receive(event)
+        turn.act()  # a turn goes on until its agent stops
+        open_turns = {agent for agent, other in self._turns.items() if other.is_open}
+        return turn, [child for child in children if child in hidden | open_turns]
+
+    def _words(self, words: Any) -> Any:
+        if not words or self._has_contents:
+            return words or None
+        data = str(words).encode(errors="replace")
+        return {"bytes": len(data), "crc32": zlib.crc32(data)}  # equal words still look equal
+
+
+def _block(missing: list[str], *notes: str) -> dict[str, Any]:
+    reason = f"Use what these report before you stop; you are held once: {quote_all(missing)}."
+    return {"decision": "block", "reason": " ".join((reason, *notes))}
+
+
+def _hidden(transcript: Path, agents: set[str]) -> set[str]:
+    """The agents in the background with a report missing from a transcript."""
+    hidden: set[str] = set()
+    with suppress(OSError), open_file(transcript) as file:
+        for line in file if agents else ():
+            named = {agent for agent in agents if agent.split()[-1].encode() in line}
+            with suppress(AttributeError, KeyError, RecursionError, ValueError):
+                row: dict[str, Any] = json.loads(line) if named else {"type": ""}
+                result = row.get("toolUseResult") or {}
+                status = result.get("status") or result.get("task", {}).get("status")
+                if status in _RUNNING:
+                    hidden |= named
+                elif status or (row["type"] in _SHOWN and b"<task-notification>" in line):
+                    hidden -= named
+    return hidden
+
+
+def watch(directory: Path, tell: Callable[[str], object]) -> None:
+    """Listen to the hooks of all sessions, until interrupted; the latest monitor is listened to.
+
+    Args:
+        directory: The directory of the socket, and of the run directories.
+        tell: Takes a line about each new session, and about each hook that is not understood.
+
+    Raises:
+        OSError: The socket cannot be made.
+    """
+    directory.mkdir(0o700, parents=True, exist_ok=True)
+    sessions: dict[str, CodingSession] = {}
+    with chdir(directory), socket(AF_UNIX) as server, ExitStack() as stack:
+        Path(SOCKET).unlink(missing_ok=True)
+        server.bind(SOCKET)
+        os.chmod(SOCKET, 0o600)
+        server.listen(128)
+        server.settimeout(ANSWER_S)
+        tell(f"hooks are listened to in {directory}")
+        while True:
+            with suppress(TimeoutError), server.accept()[0] as client:
+                client.settimeout(ANSWER_S)
+                try:
+                    options, _, text = client.makefile("rb").read(MOST_BYTES).partition(b"\n")
+                    hook = parse(text.decode(), "a hook")
+                    if (id := str(hook["session_id"])) not in sessions:
+                        sessions[id] = CodingSession(id, directory, options.decode())
+                        stack.callback(sessions[id].close)
+                        tell(f"session {id}: {sessions[id].run.path}")
+                    if output := sessions[id].note(hook):
+                        client.sendall(json.dumps(output).encode() + b"\n")
+                except Exception as error:  # one hook must not end the monitor of the others
+                    tell(f"a hook was not understood: {error!r}")
+            for session in sessions.values():
+                session.session.tick()
