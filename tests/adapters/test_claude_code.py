@@ -104,6 +104,26 @@ def test_a_healthy_session_is_quiet(options: tuple[str, ...], tmp_path: Path) ->
     assert host.close() == []
 
 
+def test_a_long_healthy_session_is_quiet(held: Host) -> None:
+    """Many questions, subagents in turns and at once, with subagents of their own."""
+    for question in range(6):
+        for turn in range(8):
+            held.begin(f"q{question}t{turn}")
+            held.now += 200
+            held.report(f"q{question}t{turn}")
+        ids = [f"q{question}p{number}" for number in range(6)]
+        for id in ids:
+            held.begin(id)
+            held.begin(f"{id}x", "Plan", by=id)
+        held.launch(*ids)
+        for id in ids:
+            assert held.report(f"{id}x", "Plan") == {}
+            assert held.report(id) == {}
+        held.show(*ids)
+        assert held.stop() == {}
+    assert held.close() == []
+
+
 def test_a_background_agent_that_is_waited_for_is_quiet_when_observed(observed: Host) -> None:
     """The main agent stops, is woken by the report, and stops for good."""
     observed.begin("a1")
@@ -251,6 +271,16 @@ def test_a_stop_is_held_once_while_work_is_open_and_names_the_agents(held: Host)
     (early,) = held.close()
     assert (early.finding.pattern, early.is_mended) == ("ET", True)
     assert [heal.action for heal in early.heals] == ["reroute"]
+
+
+def test_an_answer_that_is_none_is_sent_back_with_the_note_alone(tmp_path: Path) -> None:
+    """A call that was written down, where contents are kept: no agent is named."""
+    host = Host(tmp_path, "--hold", "--contents")
+    words = '{"name": "Bash", "arguments": {}}'
+    output = host("Stop", stop_hook_active=False, last_assistant_message=words)
+    assert output["decision"] == "block"
+    assert "held once" not in output["reason"]
+    assert host.stop(active=True) == {}
 
 
 def test_observing_holds_nobody(observed: Host) -> None:

@@ -141,6 +141,7 @@ def test_hooks_at_the_same_time_are_all_noted(watched: Project) -> None:
 def test_the_socket_and_its_directory_are_the_users_own(watched: Project) -> None:
     for path, mode in ((watched.directory, 0o700), (watched.directory / hook.SOCKET, 0o600)):
         assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert (watched.directory / ".gitignore").read_text() == "*\n", "nor is it of the project"
 
 
 @pytest.mark.parametrize(

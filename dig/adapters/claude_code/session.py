@@ -145,8 +145,8 @@ class CodingSession:
 
 
 def _block(missing: list[str], *notes: str) -> dict[str, Any]:
-    reason = f"Use what these report before you stop; you are held once: {quote_all(missing)}."
-    return {"decision": "block", "reason": " ".join((reason, *notes))}
+    names = f"You are held once: use what these report, then stop: {quote_all(missing)}."
+    return {"decision": "block", "reason": " ".join((names,) * bool(missing) + notes)}
 
 
 def _hidden(transcript: Path, agents: set[str]) -> set[str]:
@@ -177,6 +177,7 @@ def watch(directory: Path, tell: Callable[[str], object]) -> None:
         OSError: The socket cannot be made.
     """
     directory.mkdir(0o700, parents=True, exist_ok=True)
+    (directory / ".gitignore").write_text("*\n")  # what agents do is no part of the project
     sessions: dict[str, CodingSession] = {}
     with chdir(directory), socket(AF_UNIX) as server, ExitStack() as stack:
         Path(SOCKET).unlink(missing_ok=True)

@@ -39,7 +39,7 @@ def read_settings(path: Path) -> tuple[bytes | None, Settings]:
 def command_of(settings: Settings) -> str:
     """The command of the hooks of dig; empty: there are none."""
     groups = [group for groups in settings.get("hooks", {}).values() for group in groups]
-    return [*(e["command"] for group in groups for e in group["hooks"] if _is_ours(e)), ""][0]
+    return [*(str(e["command"]) for group in groups for e in group["hooks"] if _is_ours(e)), ""][0]
 
 
 def _is_ours(entry: Settings) -> bool:
