@@ -184,19 +184,26 @@ class TeamSpending:
         """The accounts of the requests in some states."""
         return [account for account in self._accounts.values() if account.stage in stages]
 
-    def refuses(self, events: Iterable[str]) -> Account | None:
-        """The account of a request without budget for a turn about some events; ``None``: go on."""
+    def refuses(self, events: Iterable[str], but: str = "") -> Account | None:
+        """The account of a request without budget for a turn about some events; ``None``: go on.
+
+        Args:
+            events: The events.
+            but: A limit that does not matter: that of turns, in the midst of one.
+        """
         accounts = self.accounts(events)
-        over = [account for account in accounts if self.is_over(account)]
+        over = [account for account in accounts if self.is_over(account, but)]
         # Work that also concerns a request with budget goes on.
         return over[-1] if over and len(over) == len(accounts) else None
 
-    def is_over(self, account: Account) -> bool:
+    def is_over(self, account: Account, but: str = "") -> bool:
         """Whether a request is at a limit of the request or of the team."""
         if account.stage != "open":
             return True
         for holder in (account, self._team):
             for detail in holder.at(1.0, self._now()):
+                if detail["limit"] == but:
+                    continue
                 account.reached = {**detail, "event": account.request}
                 return True
         return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autogen_agentchat.agents import UserProxyAgent
 from autogen_agentchat.base import Handoff
@@ -22,6 +22,9 @@ from autogen_core._queue import QueueShutDown
 from dig.adapters import base
 from dig.detectors.interventions import Reroute
 from dig.graph.records import Failure
+
+if TYPE_CHECKING:
+    from dig.runtime.spending import Account
 
 CALLED_OFF = base.CalledOffError("a participant has failed, and the chat ended")
 """The reason in a trace for what was open when a participant failed; it is never raised."""
@@ -108,11 +111,13 @@ class GroupChatState(base.AdapterState):
 
     Attributes:
         again: The participant whose answer came back, so that it has to speak once more.
+        stopped: The account of the request, once a budget has stopped it.
     """
 
     def __init__(self, session: base.Session, team: Any, is_handoff: IsHandoff | None) -> None:
         super().__init__(session)
         self.again: str | None = None
+        self.stopped: Account | None = None
         self._team = team
         self._is_handoff = is_handoff
         agents = {agent.name: agent for agent in team._participants}
@@ -142,7 +147,7 @@ class GroupChatState(base.AdapterState):
         """Somebody outside asks the team; whatever was left over from before is over."""
         self.close()
         self._ignored.clear()
-        self._is_over = False
+        self._is_over, self.stopped = False, None
         if messages is None:  # the team resumes an earlier task
             self._task = ({"$resumed": self._team.name},)
         else:
@@ -153,6 +158,8 @@ class GroupChatState(base.AdapterState):
         """Note a response, in front of the manager."""
         if message.name in self._turns:
             self._responses[message.name] = message
+            if self.session.budget is not None:
+                self._spend(message)
             if message.name in self._persons:
                 self._turns[message.name].resumes()
         self._next.clear()
@@ -160,6 +167,32 @@ class GroupChatState(base.AdapterState):
     def ask(self, participant: str) -> None:
         """The manager asks a participant to speak."""
         self._next.append(participant)
+
+    def refuse(self) -> Account | None:
+        """The account of a stopped request, before the next speakers are selected."""
+        events = [event.id for name in self._pending() for event in self._turns[name].events]
+        if self.session.budget is not None and events:
+            self.stopped = self.session.budget.refuses(*events)
+        return self.stopped
+
+    def hands_back(self, account: Account) -> bool:
+        """Whether the entry agent is to speak now, for the last time."""
+        budget = self.session.budget
+        return budget is not None and account.entry in self._handoffs and budget.hand_back(account)
+
+    def has_answer(self) -> bool:
+        """Whether the last speaker has said something, instead of handing over."""
+        messages = [answer_of(self._responses[name]) for name in self._pending()[-1:]]
+        return bool(messages) and not isinstance(messages[0], HandoffMessage | None)
+
+    def _spend(self, message: Any) -> None:
+        """Add the usage that the messages of a response tell of."""
+        agent = next(it for it in self._team._participants if it.name == message.name)
+        settings = getattr(getattr(agent, "_model_client", None), "_create_args", {})
+        response = getattr(message, "response", None)
+        said = [*(response.inner_messages or ()), response.chat_message] if response else []
+        for usage in filter(None, (getattr(it, "models_usage", None) for it in said)):
+            self._turns[message.name].spend({**vars(usage), "model": settings.get("model")})
 
     def place(self) -> None:
         """Send all pending words to the selected speakers."""
@@ -204,6 +237,7 @@ class GroupChatState(base.AdapterState):
                 turn.receive(event, at_once=True)
                 self._forget(name)
         may_bounce = bounces and not self.has_failed and last not in self._persons
+        may_bounce = may_bounce and self.stopped is None
         return turn.submit(self._words(last), bounces=may_bounce)
 
     def has_back(self, answer: str) -> bool:
@@ -280,6 +314,8 @@ class GroupChatState(base.AdapterState):
             return self._turns[participant]
         events = self._deliveries.pop(participant, [])
         turn = self._turns[participant] = self.session.begin(participant, events)
+        if self.stopped is not None:
+            turn.notebook.texts.append(self.stopped.note)
         return turn
 
     def wait_for_person(self, participant: str, turn: base.Turn) -> None:
@@ -309,7 +345,7 @@ class GroupChatState(base.AdapterState):
     def notes_for(self, turn: base.Turn) -> tuple[str, ...]:
         """The notes of a turn not shown to the agent yet."""
         shown, self._shown[turn] = self._shown.get(turn, 0), len(turn.notes)
-        return () if self.only_observes else turn.notes[shown:]
+        return () if self.only_observes and self.stopped is None else turn.notes[shown:]
 
     def end_response(self, participant: str) -> None:
         """End a participant's turn, if the chat is over."""

@@ -13,12 +13,14 @@ from functools import partial
 from typing import Any
 
 from autogen_agentchat.base import AndTerminationCondition, OrTerminationCondition
-from autogen_agentchat.messages import TextMessage
+from autogen_agentchat.messages import StopMessage, TextMessage
 from autogen_agentchat.teams import GraphFlow, MagenticOneGroupChat
 from autogen_agentchat.teams._group_chat import _events as chat_events
+from autogen_agentchat.teams._group_chat._events import SerializableException
 from autogen_core import DefaultTopicId, SingleThreadedAgentRuntime
 
 from dig.adapters import base
+from dig.detectors.budget import limit_text
 from dig.detectors.interventions import Reroute
 from dig.errors import SettingsError
 from dig.graph.records import Failure
@@ -116,6 +118,7 @@ TEAM = (
 )  # fmt: skip
 
 CAN = frozenset({"annotate", "tell", "hold", "bounce"})
+BUDGET = frozenset({"stop", "meter", "hand_back"})
 
 PLANNED = (GraphFlow, MagenticOneGroupChat)
 """Teams in which it is planned who speaks, so that no other participant can."""
@@ -155,6 +158,7 @@ def plan(
         return chat.why_not(wish) if isinstance(chat, GroupChatState) else "it is not attached"
 
     can = CAN | allowed | ({"wake"} if deliver else set())
+    can |= set() if chooses_by_plan else BUDGET
     return base.WrapPlan("an AutoGen team", names, attach, can, veto, on_note=delivery.on_note)
 
 
@@ -178,6 +182,8 @@ class GroupPatches:
         self._may_go_on = not isinstance(team, PLANNED)
         self._patches.patch(team._runtime, "_get_agent", self._get_agent)
         self._patches.patch(team._runtime, "stop_when_idle", self._stop)
+        if chat.session.budget is not None:
+            self._patches.patch(team, "run_stream", self._run_stream)
         for agent_id, agent in team._runtime._instantiated_agents.items():
             self._know(agent_id, agent)
 
@@ -221,6 +227,8 @@ class GroupPatches:
         patch("publish_message", self._publish)
         patch("_signal_termination", self._end)
         patch("_signal_termination_with_error", self._fail)
+        if self._chat.session.budget is not None:
+            patch("_transition_to_next_speakers", self._transition)
         condition = self._condition = manager._termination_condition
         if condition is not None and self._chat.session.mode == "heal":
             ending = BounceableTermination(condition, partial(self._comes_back, manager))
@@ -253,6 +261,38 @@ class GroupPatches:
             raise
         self._chat.step(self._chat.place, default=None)
         return result
+
+    async def _run_stream(self, original: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        """Raise to the caller if a budget has stopped the request, and no answer came."""
+        try:
+            async for piece in original(*args, **more):
+                yield piece
+        except RuntimeError as error:  # AutoGen has put all errors into words
+            account = self._chat.stopped
+            if account is None or account.is_answered:
+                raise
+            raise account.exceeded() from error
+
+    async def _transition(self, original: Original, cancellation: Any) -> None:
+        """Select the next speakers, if there is budget for their turns."""
+        chat, manager = self._chat, self._manager
+        account = chat.step(chat.refuse, default=None)
+        if account is not None and chat.step(chat.hands_back, account, default=False):
+            _choose(manager, account.entry)
+            account = None
+        if account is None:
+            await original(cancellation)
+            return
+        if self._condition is not None:
+            await manager._termination_condition.reset()
+        manager._current_turn = 0
+        if chat.step(chat.has_answer, default=False):
+            text = limit_text(account.reached)
+            await manager._signal_termination(StopMessage(content=text, source=SOURCE))
+            return
+        error = account.exceeded()
+        chat.step(chat.fail_request, error, "limit", default=None)
+        await manager._signal_termination_with_error(SerializableException.from_exception(error))
 
     async def _publish(self, original: Original, message: Any, topic_id: Any, **more: Any) -> None:
         name = self._participants.get(topic_id.type)

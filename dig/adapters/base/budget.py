@@ -49,13 +49,17 @@ class SessionBudget:
         none = list[Account]()
         return self.guard.run(self._spending.accounts, events, default=none)
 
-    def refuses(self, *events: str) -> Account | None:
+    def refuses(self, *events: str, but: str = "") -> Account | None:
         """Stop the request of some events if the budget is used up.
+
+        Args:
+            *events: The events.
+            but: A limit that does not matter: that of `turns`, in the midst of one.
 
         Returns:
             The account of the request; ``None``: a turn about the events may begin.
         """
-        return self.guard.run(self._refuse, events, default=None)
+        return self.guard.run(self._refuse, events, but, default=None)
 
     @in_step(False)
     def hand_back(self, account: Account, turn: Turn | None = None) -> bool:
@@ -111,8 +115,8 @@ class SessionBudget:
                 self._spending.answered(effect.problems)
                 self._write_due()
 
-    def _refuse(self, events: Iterable[str]) -> Account | None:
-        account = self._spending.refuses(events)
+    def _refuse(self, events: Iterable[str], but: str) -> Account | None:
+        account = self._spending.refuses(events, but)
         if account is not None:
             self._spending.stop(account)
             self._write_due()

@@ -171,6 +171,17 @@ def handing_over(team: AgentTeam, agent: Agent[Any], response: ModelResponse) ->
     return HandoffMessage(text, calls[0][1] if calls else "", tuple(calls[1:]))
 
 
+def usage_of(agent: Agent[Any], response: ModelResponse) -> dict[str, Any]:
+    """The usage of a model's response, for the budget."""
+    usage, model = response.usage, getattr(agent.model, "model", agent.model)
+    return {
+        "model": model,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cached_tokens": getattr(usage.input_tokens_details, "cached_tokens", None) or 0,
+    }
+
+
 def as_messages(items: list[Any], notes: tuple[str, ...]) -> Sequence[Any]:
     """The input of a model with notes at the end, each a message of the user.
 

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import asyncio  # noqa: TID251  the SDK runs on it alone
 from collections.abc import Mapping
+from contextlib import suppress
 from traceback import walk_tb
 from typing import Any, cast
 
-from agents import Agent, MaxTurnsExceeded, ModelResponse, RunState
+from agents import (
+    Agent,
+    AgentsException,
+    ItemHelpers,
+    MaxTurnsExceeded,
+    ModelResponse,
+    RunState,
+)
 from agents.run import DEFAULT_MAX_TURNS
 from agents.tool_context import ToolContext
 
 from dig.adapters import base
+from dig.errors import BudgetExceeded
 from dig.graph.records import HANDOFF, Failure
 
 from .messages import AgentTeam, HandoffMessage, handing_over, words_of
@@ -30,11 +39,17 @@ def _has_turns(result: Any, options: Mapping[str, Any]) -> bool:
 
 async def continue_run(runner: Any, result: Any, options: Mapping[str, Any]) -> Any:
     """Continue an ended run, as a single run: the last agent is given the whole conversation."""
-    first, options = result, {**options, "context": result.context_wrapper}
-    options["max_turns"] = remaining_turns(first, options)
+    options = {**options, "max_turns": remaining_turns(result, options)}
+    return await _run_on(runner, result, result.last_agent, result.to_input_list(), options)
+
+
+async def _run_on(
+    runner: Any, first: Any, agent: Agent[Any], inputs: list[Any], options: Mapping[str, Any]
+) -> Any:
+    """Run an agent after the items of a first run, and join the results."""
     # A session of the SDK has the conversation already: to give it again would double it.
-    inputs = [] if options.get("session") is not None else first.to_input_list()
-    second = await runner.run(first.last_agent, inputs, **options)
+    inputs = [] if options.get("session") is not None else inputs
+    second = await runner.run(agent, inputs, **{**options, "context": first.context_wrapper})
     second.input = first.input
     for name in (
         "new_items", "raw_responses", "input_guardrail_results", "output_guardrail_results",
@@ -75,7 +90,7 @@ class MonitoredRun(base.AdapterState):
 
     def __init__(
         self, team: AgentTeam, agent: Agent[Any], inputs: Any, *,
-        caller: MonitoredRun | None = None, may_bounce: bool = True,
+        caller: MonitoredRun | None = None, may_bounce: bool = True, is_streamed: bool = False,
     ) -> None:  # fmt: skip
         """Tell the session that an agent is called.
 
@@ -86,8 +101,10 @@ class MonitoredRun(base.AdapterState):
             caller: The run that calls it; ``None``: it is called from outside.
             may_bounce: Whether the answer can come back: not if it is handed over before it is
                 there, nor if the conversation is kept elsewhere.
+            is_streamed: Whether its caller is given a stream.
         """
         super().__init__(team.session)
+        self._is_streamed, self._is_last = is_streamed, False
         self.team = team
         self.outer: Any = None
         self.caller = caller
@@ -131,7 +148,43 @@ class MonitoredRun(base.AdapterState):
             self.step(self._hand_over, default=None)
         if self.turn is None:
             await self.session.wait_until_released(*self._deliveries)
+            self.check_budget(*self._deliveries)
             self.step(self._begin, default=None)
+
+    def check_budget(self, *events: str) -> None:
+        """Refuse a turn about some events, or without events the next call of a model in a turn.
+
+        Raises:
+            MaxTurnsExceeded: There is no budget; of a stream from outside `BudgetExceeded`.
+        """
+        budget, within = self.session.budget, "" if events else "turns"
+        if budget is None or self._is_last or self.has_failed:
+            return
+        events = events or tuple(event.id for event in self._turn().events)
+        account = budget.refuses(*events, but=within)
+        if account is not None:
+            is_final = self.caller is None and (self._is_streamed or not account.entry)
+            raise account.exceeded() if is_final else MaxTurnsExceeded(account.note)
+
+    async def last_turn(self, runner: Any, error: AgentsException, options: Any) -> Any:
+        """Run the entry agent once after an error at a limit of the budget; else raise the error.
+
+        Raises:
+            BudgetExceeded: The agent has handed over, called a tool or raised.
+        """
+        budget, data = self.session.budget, error.run_data
+        account = None if budget is None else budget.stopped(self._question, error)
+        if account is None or self.caller is not None or data is None or budget is None:
+            raise error
+        inputs = ItemHelpers.input_to_new_input_list(data.input)
+        inputs += [item.to_input_item() for item in data.new_items]
+        agent, self._may_bounce, self._is_last = self.team.agents.get(account.entry), False, True
+        if agent is not None and budget.hand_back(account):
+            self.step(self._begin_last, account.entry, default=None)
+            inputs = [*self.team.annotate(inputs, (account.note,))]
+            with suppress(Exception):
+                return await _run_on(runner, data, agent, inputs, {**options, "max_turns": 1})
+        raise account.exceeded() from error
 
     def hand_over(self, to: Agent[Any]) -> None:
         """Note the next agent; an error before the next turn is still the old agent's."""
@@ -192,12 +245,23 @@ class MonitoredRun(base.AdapterState):
         else:
             event = self.caller._turn().call(payload, self._instance)
         self._question, self._deliveries = event, [event]
-        if not self.session.is_held(event):
+        if self.session.budget is None and not self.session.is_held(event):
             self._begin()
 
     def _begin(self) -> None:
         if self.turn is None:
             self.turn = self.session.begin(self._instance, self._deliveries)
+
+    def _begin_last(self, entry: str) -> None:
+        """Begin a turn of the entry agent in place of the refused or interrupted turn."""
+        self._tools.give_up(NEVER_TOLD)
+        instance, self.response = self.session.reserve_instance(entry), None
+        if self.turn is None:
+            self.session.withdraw(self._instance, self._deliveries, instance)
+        else:
+            self._deliveries = [self.turn.end(None, (instance,), "notice")]
+        self._instance, self.turn = instance, None
+        self._begin()
 
     def _resume(self) -> None:
         self._turn().resumes()
@@ -283,7 +347,8 @@ class MonitoredRun(base.AdapterState):
         for run, _ in self.team.waiting.take_inner(self):
             run._fail(CALLED_OFF)
         if self.caller is None:
-            kind: Failure = "limit" if isinstance(error, MaxTurnsExceeded) else "error"
+            is_limit = isinstance(error, MaxTurnsExceeded | BudgetExceeded)
+            kind: Failure = "limit" if is_limit else "error"
             self._turn().abandon(error, answer=self._answer, kind=kind)
             return
         asker = self._caller_turn()

@@ -20,7 +20,7 @@ from agents.tool_context import ToolContext
 from dig.adapters.base import inside, need_attributes
 from dig.errors import SettingsError
 
-from .messages import AgentTeam, next_agent
+from .messages import AgentTeam, next_agent, usage_of
 from .run import MonitoredRun, running
 
 NEEDED: tuple[tuple[type, tuple[str, ...]], ...] = (
@@ -69,11 +69,8 @@ def of(team: Any) -> dict[str, sdk.Agent[Any]]:
     return agents
 
 
-HOOKS = ("on_llm_start", "on_agent_end")
-"""Hooks that nothing is added to."""
-
 TOOL_HOOKS = ("on_tool_start", "on_tool_end")
-"""Nor to these, unless calls of tools are to be told."""
+"""Hooks that nothing is added to, unless calls of tools are to be told."""
 
 
 def monitored_options(options: Mapping[str, Any], run: MonitoredRun) -> dict[str, Any]:
@@ -98,7 +95,10 @@ class MonitoredHooks(sdk.RunHooks[Any]):  # type: ignore[misc]
     def __init__(self, run: MonitoredRun, hooks: RunHooksBase[Any, Any]) -> None:
         self._run = run
         self._hooks = hooks
-        for name in HOOKS if run.team.tools else (*HOOKS, *TOOL_HOOKS):
+        bare = () if run.team.tools else TOOL_HOOKS
+        if run.session.budget is None:
+            bare = (*bare, "on_llm_start")
+        for name in ("on_agent_end", *bare):
             setattr(self, name, getattr(hooks, name))
 
     async def on_agent_start(self, context: Any, agent: Any) -> None:
@@ -106,12 +106,19 @@ class MonitoredHooks(sdk.RunHooks[Any]):  # type: ignore[misc]
         await self._run.wait_to_begin()
         await self._hooks.on_agent_start(context, agent)
 
+    async def on_llm_start(self, context: Any, agent: Any, *given: Any) -> None:
+        """A model is about to be called, if there is budget for it."""
+        self._run.check_budget()
+        await self._hooks.on_llm_start(context, agent, *given)
+
     async def on_llm_end(
         self, context: Any, agent: sdk.Agent[Any], response: sdk.ModelResponse
     ) -> None:
         """A model has spoken."""
         await self._hooks.on_llm_end(context, agent, response)
         self._run.response = agent, response
+        if self._run.session.budget is not None:
+            self._run.as_turn.spend(usage_of(agent, response))
 
     async def on_handoff(self, context: Any, from_agent: Any, to_agent: Any) -> None:
         """An agent hands over to another."""
@@ -182,7 +189,10 @@ class MonitoredRunner:
         try:
             await run.wait_to_begin()
             with inside(run.as_turn):
-                result = await self.dig_inner.run(starting_agent, input, **options)
+                try:
+                    result = await self.dig_inner.run(starting_agent, input, **options)
+                except sdk.AgentsException as error:
+                    result = await run.last_turn(self.dig_inner, error, options)
                 while await run.is_handed_back(result, options):
                     result = await run.once_more(self.dig_inner, result, options)
         except BaseException as error:
@@ -229,7 +239,9 @@ class MonitoredRunner:
                 run.resume(may_bounce=may_bounce)
                 return run
         for team in teams[:1]:
-            return MonitoredRun(team, agent, inputs, caller=caller, may_bounce=may_bounce)
+            return MonitoredRun(
+                team, agent, inputs, caller=caller, may_bounce=may_bounce, is_streamed=is_streamed
+            )
         return None
 
 
