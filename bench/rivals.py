@@ -21,6 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -205,12 +206,12 @@ def agentsonar(stream: Stream) -> Report:
     Results that go back to a caller are no hand-offs; they end a subagent. The summary view of its
     report has an event for each problem, at its highest severity.
     """
-    from agentsonar import monitor_orchestrator
-    from agentsonar._output.json_export import export_json
-
+    export_json = import_module("agentsonar._output.json_export").export_json
     errors = io.StringIO()
     with redirect_stderr(errors), redirect_stdout(errors):
-        sonar = monitor_orchestrator(config={"auto_export_on_shutdown": False})
+        sonar = import_module("agentsonar").monitor_orchestrator(
+            config={"auto_export_on_shutdown": False}
+        )
         for message in stream.messages:
             if message.kind == "return":
                 sonar.subagent_stop(message.sender)
@@ -235,14 +236,11 @@ def looptrip(stream: Stream) -> Report:
 
     The number of words stands for the tokens. Its reports have no levels, so each is an alarm.
     """
-    from looptrip.adapters.otel import OTelSpanAdapter, unix_nanos_to_iso
-    from looptrip.cli import main as run
-    from looptrip.detector import detect_all
-
+    otel = import_module("looptrip.adapters.otel")
     spans = [
         {
             "span_id": f"{number:06}",
-            "start_time": unix_nanos_to_iso(int((EPOCH + message.at) * 1e9)),
+            "start_time": otel.unix_nanos_to_iso(int((EPOCH + message.at) * 1e9)),
             "attributes": {
                 "gen_ai.agent.handoff.source.name": message.sender,
                 "gen_ai.agent.handoff.target.name": to,
@@ -256,10 +254,11 @@ def looptrip(stream: Stream) -> Report:
     Path("spans.json").write_text(json.dumps({"spans": spans}))
     output = io.StringIO()
     with redirect_stdout(output):
-        run(["scan", "--all", "otel:spans.json"])
+        import_module("looptrip.cli").main(["scan", "--all", "otel:spans.json"])
     report = Report(lines=sum(bool(line.strip()) for line in output.getvalue().splitlines()))
-    for found in detect_all([*OTelSpanAdapter.from_json_file("spans.json").events()]):
-        report.alarms.append(frozenset({found.agent, *found.members}))
+    events = [*otel.OTelSpanAdapter.from_json_file("spans.json").events()]
+    for pathology in import_module("looptrip.detector").detect_all(events):
+        report.alarms.append(frozenset({pathology.agent, *pathology.members}))
     return report
 
 
