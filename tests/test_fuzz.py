@@ -101,7 +101,7 @@ def test_a_file_that_is_too_long_is_not_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would be held in memory as a whole."""
-    monkeypatch.setattr("dig.traces.interchange.imports.MOST_BYTES", 100)
+    monkeypatch.setattr("dig.traces.interchange.source_files.MOST_BYTES", 100)
     path = tmp_path / "log.csv"
     path.write_text("from,to\n" + "a,b\n" * 100)
     with pytest.raises(TraceError, match="longer than 100 bytes"):

@@ -69,6 +69,9 @@ class GateOptions:
         Path | None,
         typer.Option("--out", "-o", help="Write the report there, and print it as text."),
     ] = None
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Name all files of a searched directory.")
+    ] = False
     as_json: AsJson = False
 
     def gate(self, patterns: list[str]) -> "QualityGate":
@@ -100,7 +103,9 @@ def check(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN...", help="Traces (NAME.dig.jsonl), run directories, directories of runs."
+            metavar="RUN...",
+            help="Traces (NAME.dig.jsonl), run directories, directories of runs; files of other "
+            "programs, and directories to search for all of these.",
         ),
     ],
     options: GateOptions,
@@ -122,6 +127,7 @@ def check(
     from dig.show.gate.checked import UnreadRun, check_run, runs_in
     from dig.show.gate.reports import CheckReport
     from dig.traces.interchange.imports import joined
+    from dig.traces.interchange.talks import NO_TURN
 
     named = further(detector)
 
@@ -133,22 +139,32 @@ def check(
     limits = partial(Thresholds.change_limits, arguments=given or ())
     learned = None if usual is None else TeamUsual.read(usual)
     ruled = policy(find_settings(config), named)
-    verdicts, unread = [], []
-    for path, *more in joined(runs_in(files)):
+    verdicts, unread, skipped = [], [], dict[str, list[Path]]()
+    for path, *more in _with_progress(joined(runs_in(files, skipped)), bool(skipped)):
         try:
             run = check_run(path, detectors(), limits, learned, ruled, more)
             verdicts.append(gate.judge(run))
         except TraceError as error:
+            if skipped and error.reason == NO_TURN:
+                skipped.setdefault(NO_TURN, []).append(path)
+                continue
             warn(error)
             unread.append(UnreadRun(path, error))
     unused = len(set(gate.baseline.known) - gate.baseline.used) if gate.baseline else 0
-    report = CheckReport(verdicts, unread, unused)
+    report = CheckReport(verdicts, unread, unused, skipped or None, options.verbose)
     # A baseline without a run that could not be read would miss its findings.
     if options.write_baseline is not None and not unread:
         _write_baseline(options.write_baseline, report)
         return
     _print(options, report)
     raise typer.Exit(report.status)
+
+
+def _with_progress(runs: list[list[Path]], is_search: bool) -> Iterator[list[Path]]:
+    for number, run in enumerate(runs, 1):
+        if is_search and sys.stderr.isatty():
+            print(f"{number} of {len(runs)}", end="\r", file=sys.stderr)
+        yield run
 
 
 def _write_baseline(path: Path, report: "CheckReport") -> None:
@@ -179,10 +195,12 @@ def _print(options: GateOptions, report: "CheckReport") -> None:
     }
     render = formats["json" if options.as_json else options.format]
     if render is reports.json_lines:  # its objects are findings, so it has no place for failures
+        for line in reports.search_lines(report) if report.skipped is not None else ():
+            warn(line)
         for verdict in report.verdicts:
             if verdict.is_cut_off:
                 warn(f"{verdict.run.path}: the run was cut off")
-            for spot in verdict.run.not_looked_at:
+            for spot in verdict.run.not_looked_at if report.skipped is None else ():
                 warn(f"{verdict.run.path}: not looked at: {spot}")
             for part, failure in verdict.run.failures.items():
                 warn(f"{verdict.run.path}: {reports.failure_text(part, failure)}")

@@ -49,7 +49,10 @@ def read_reference(path: Path) -> tuple[list[Record], Guesses]:
 
 def _is_reference(path: Path, head: str) -> bool:
     # Cheap tests first: files of all formats are tried here, long traces among them.
-    if not head.startswith("{") or SCHEMA not in (text := read_text(path)):
+    keys = ('"activations"', '"events"', SCHEMA)
+    if not head.startswith("{") or not any(key in head for key in keys):
+        return False
+    if SCHEMA not in (text := read_text(path)):
         return False
     try:
         body = parse(text.lstrip("\ufeff"), finite=False)

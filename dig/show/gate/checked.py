@@ -5,6 +5,7 @@ Nothing here changes a file. A torn end of a journal is measured and left where 
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,12 +27,13 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow, Limits, Usual
 from dig.show.runs.index import run_paths
 from dig.show.runs.summary import State, stored_state
-from dig.traces.interchange.imports import foreign_format, import_file, save
+from dig.traces.interchange.imports import FORMATS, foreign_format, import_file, save
 from dig.traces.interchange.scribe import IMPORT, blind_spot
 from dig.traces.journal.reader import follow_trace, trace_path
 from dig.traces.journal.recovery import torn_bytes
 from dig.traces.journal.segments import LineIndex, is_run
 from dig.traces.run import recorded_rows
+from dig.traces.usage import Costs
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ class CheckedRun:
         not_looked_at: The patterns that the source of an imported run cannot show, with the reason.
         headline: The failed request, or the agent whose work the answer lacks; empty: none.
         usual: The habits of its team; ``None`` if nothing was learned.
+        costs: The sums of the usage of its activations.
         format: The format of another program that the file is in; empty: it is a trace.
         remarks: Unanswered rings, and work after the end of its request, a sentence each.
     """
@@ -105,6 +108,7 @@ class CheckedRun:
     not_looked_at: list[str] = field(default_factory=list)
     headline: str = ""
     usual: Usual | None = None
+    costs: Costs = field(default_factory=Costs)
     format: str = ""
     remarks: list[str] = field(default_factory=list)
 
@@ -114,10 +118,14 @@ class CheckedRun:
 
     @property
     def place_of(self) -> Callable[[int], tuple[Path, int]]:
-        """Says the file and line of a record by its number, counted from 1."""
+        """The file and line of a record by number, counted from 1."""
         if self.format:  # no line of the file is a record
             return lambda number: (self.path, 1)
         return LineIndex(trace_path(self.path)).of
+
+
+Skipped = dict[str, list[Path]]
+"""The files that a search has passed over, by the reason."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +140,13 @@ class UnreadRun:
     error: TraceError
 
 
-def runs_in(paths: Iterable[Path]) -> list[Path]:
+def runs_in(paths: Iterable[Path], skipped: Skipped | None = None) -> list[Path]:
     """The traces at some paths; a directory of runs stands for all runs below.
+
+    Args:
+        paths: The paths.
+        skipped: If given, a directory without runs is searched, down to its last directory, for
+            all that can be checked; gets the files that cannot, by the reason.
 
     Raises:
         TraceError: A directory has no run in it.
@@ -142,11 +155,40 @@ def runs_in(paths: Iterable[Path]) -> list[Path]:
     for path in paths:
         if not path.is_dir() or is_run(path):
             traces.append(path)
-        elif runs := run_paths(path):
+        elif runs := run_paths(path) or (skipped is not None and [*_search(path, skipped)]):
             traces += runs
         else:
             raise TraceError(path, None, "is no run, and there is no run in it")
     return list(dict.fromkeys(traces))
+
+
+def _search(folder: Path, skipped: Skipped) -> Iterator[Path]:
+    skipped.setdefault("", [])  # there was a search, even if nothing is skipped
+    for place, folders, names in os.walk(folder):  # which does not follow links
+        here = Path(place)
+        folders.sort()
+        if is_run(here):
+            folders.clear()
+            yield here
+            continue
+        for file in (here / name for name in sorted(names)):
+            if reason := _why_not(file):
+                skipped.setdefault(reason, []).append(file)
+            else:
+                yield file
+
+
+def _why_not(file: Path) -> str:
+    """The reason to pass over a file; empty: none."""
+    if file.suffix not in (".json", ".jsonl") or file.is_symlink():
+        return "a link, or no .json or .jsonl"
+    try:
+        format = foreign_format(file)
+        if format is None:
+            return "" if file.name.endswith(".dig.jsonl") else "in no known format"
+        return "read with another" if FORMATS[format].is_part(file) else ""
+    except TraceError as error:
+        return error.reason
 
 
 def check_run(
@@ -206,6 +248,7 @@ def _check_trace(
             findings.append(item)
             headings.append(headlines.of(graph, item))
             continue
+        run.costs(item)
         mending.look(graph, item)
         headlines.look(item)
         late_turns.look(item)

@@ -16,6 +16,7 @@ from dig.detectors.finding import SEVERITIES, Finding, FindingKind, Severity
 from dig.detectors.patterns import BY_NAME
 from dig.errors import SettingsError
 from dig.graph.records import HealRow, base_name
+from dig.traces.usage import tokens
 
 from .checked import CheckedFinding, CheckedRun
 from .known_findings import KnownFindings
@@ -159,6 +160,12 @@ class RunVerdict:
     def failing(self) -> int:
         """The number of failing findings."""
         return sum(group.count for group in self.groups if group.fails)
+
+    @property
+    def hurt(self) -> tuple[int, ...]:
+        """The weight for a person: failing findings and a cut end, alarms, tokens."""
+        alarms = sum(group.count for group in self.groups if group.is_alarm)
+        return self.failing + self.is_cut_off, alarms, int(tokens(self.run.costs.sums) or 0)
 
     @property
     def off(self) -> str:

@@ -14,10 +14,12 @@ from dig.detectors.usual import most_usual
 from dig.graph.words import healing_text, seconds
 from dig.traces.journal.recovery import is_pulled
 from dig.traces.journal.segments import trace_path
+from dig.traces.usage import cost_text
 
-from .checked import CheckedRun, UnreadRun
+from .checked import CheckedRun, Skipped, UnreadRun
 from .quality_gate import NOUNS, Group, RunVerdict
 
+_UNSEEN = "  not looked at: "
 MOST_GROUPS = 20
 """The most entries of a section of the text."""
 
@@ -29,11 +31,15 @@ class CheckReport(NamedTuple):
         verdicts: The runs that were checked.
         unread: Those that could not be.
         unused: The number of entries of the baseline that no finding fits.
+        skipped: The files that a search passed over, by the reason; ``None``: it was no search.
+        is_verbose: Whether all names are listed.
     """
 
     verdicts: Sequence[RunVerdict]
     unread: Sequence[UnreadRun] = ()
     unused: int = 0
+    skipped: Skipped | None = None
+    is_verbose: bool = False
 
     @property
     def status(self) -> int:
@@ -46,7 +52,8 @@ class CheckReport(NamedTuple):
 
 def text_lines(report: CheckReport) -> Iterator[str]:
     """The report for a person: failures first, then other alarms, notices, and silent parts."""
-    for verdict in report.verdicts:
+    yield from _listed(report) if report.skipped is not None else ()
+    for verdict in report.verdicts if report.skipped is None else ():
         yield from run_lines(verdict)
         yield ""
     if report.unused:
@@ -58,6 +65,31 @@ def text_lines(report: CheckReport) -> Iterator[str]:
         yield f"The check fails: {verdict.reasons}."
     elif report.verdicts:
         yield f"The check passes: no {NOUNS[verdict.fail_on]}s (--fail-on {verdict.fail_on})."
+
+
+def _listed(report: CheckReport) -> Iterator[str]:
+    """The runs of a search, the worst first; a quiet run is a line."""
+    verdicts = sorted(report.verdicts, key=lambda verdict: verdict.hurt, reverse=True)
+    loud = [verdict for verdict in verdicts if any(verdict.hurt[:2])]
+    for verdict in loud:
+        yield from (line for line in run_lines(verdict) if not line.startswith(_UNSEEN))
+        yield ""
+    quiet = verdicts[len(loud) :]
+    for verdict in quiet if report.is_verbose else quiet[:MOST_GROUPS]:
+        costs = cost_text(verdict.run.costs.sums)
+        yield ", ".join(filter(None, [f"{one_line(verdict.run.path, 200)}: passes", costs]))
+    if len(quiet) > MOST_GROUPS and not report.is_verbose:
+        yield f"and {counted(len(quiet) - MOST_GROUPS, 'further run')} that passed (-v names them)"
+    yield from search_lines(report)
+
+
+def search_lines(report: CheckReport) -> Iterator[str]:
+    """The patterns and files passed over in a search."""
+    for spot in dict.fromkeys(s for verdict in report.verdicts for s in verdict.run.not_looked_at):
+        yield f"not looked at: {one_line(spot, 200)}"
+    for reason, files in sorted((report.skipped or {}).items())[1:]:
+        yield f"skipped {counted(len(files), 'file')}: {one_line(reason, 100)}"
+        yield from (f"  {one_line(file, 200)}" for file in files if report.is_verbose)
 
 
 def _totals(report: CheckReport) -> str:
@@ -95,7 +127,7 @@ def run_lines(verdict: RunVerdict) -> Iterator[str]:
         yield from _section(title, groups)
     yield from _set_aside(verdict.groups)
     for spot in run.not_looked_at:
-        yield f"  not looked at: {one_line(spot, 200)}"
+        yield f"{_UNSEEN}{one_line(spot, 200)}"
     if run.failures:
         yield f"  {counted(len(run.failures), 'part')} of the monitor failed:"
     for part, messages in run.failures.items():

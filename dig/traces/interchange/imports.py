@@ -10,23 +10,21 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from dig._util.files import open_file
 from dig._util.registry import Registry
 from dig.errors import JournalError, SettingsError, TraceError
 from dig.graph.records import Limits, Record, Run
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE
 
+from .coding_sessions import is_session, is_subagent, read_session
+from .inboxes import is_team, is_team_part, read_team
 from .message_log import read_log
 from .scribe import Guesses, blind_spot
+from .source_files import head_of
+from .source_files import read_text as read_text
 from .span_rows import SpanRow, is_spans, read_rows
 from .spans import as_run
-
-MOST_BYTES = 256 * 1024 * 1024
-"""The largest file that is read; it is held in memory as a whole."""
-
-HEAD_BYTES = 64 * 1024
-"""The part of a file by which its format is recognized."""
+from .trajectories import is_trajectory, read_trajectory
 
 Reader = Callable[..., tuple[list[Record], Guesses]]
 
@@ -38,14 +36,16 @@ class Format:
     Attributes:
         read: Reads a file, given its path, and those of the files that it is read with.
         fits: Whether a file is of this format, given its path and the text of its first
-            `HEAD_BYTES`, without blanks before it.
+            bytes, without blanks before it.
         parts: The ids of the runs that a file, given its path, holds parts of, so that files with
             a common id are read as one run; ``None``: each file is a run.
+        is_part: Whether a file of this format is read with another that is there.
     """
 
     read: Reader
     fits: Callable[[Path, str], bool]
     parts: Callable[[Path], Iterable[str]] | None = None
+    is_part: Callable[[Path], bool] = lambda path: False
 
 
 def _span_rows(path: Path) -> list[SpanRow]:
@@ -57,6 +57,9 @@ FORMATS: Mapping[str, Format] = Registry(
     "formats",
     {
         LOG: Format(lambda path: read_log(path, read_text(path)), lambda path, head: True),
+        "claude-code": Format(read_session, is_session, is_part=is_subagent),
+        "claude-team": Format(read_team, is_team, is_part=is_team_part),
+        "atif": Format(read_trajectory, is_trajectory),
         "spans": Format(
             lambda *paths: as_run(paths, [row for path in paths for row in _span_rows(path)]),
             lambda path, head: is_spans(head),
@@ -64,7 +67,7 @@ FORMATS: Mapping[str, Format] = Registry(
         ),
     },
 )
-"""The formats by name, the later ones tried first: what fits no other is read as a log."""
+"""The formats by name, tried in this order but for the log: what fits no other is read as one."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class Imported:
 
     @property
     def not_looked_at(self) -> list[str]:
-        """The patterns that the source cannot show, a line for each reason."""
+        """The invisible patterns of the source, a line for each reason."""
         run = self.records[0]
         limits = run.limits if isinstance(run, Run) else Limits()
         return [blind_spot(detail, limits) for detail in self.guesses.blind_details()]
@@ -100,7 +103,7 @@ def import_file(path: Path, format: str | None = None, more: Sequence[Path] = ()
         SettingsError: There is no such format, or a run of it is one file.
         TraceError: The file cannot be read, or is not of this format.
     """
-    name = format or _fitting(path, _head(path))
+    name = format or _fitting(path, head_of(path))
     if name not in FORMATS:
         raise SettingsError(f"there is no format {name!r}; known are: {', '.join(FORMATS)}")
     if more and FORMATS[name].parts is None:
@@ -109,27 +112,20 @@ def import_file(path: Path, format: str | None = None, more: Sequence[Path] = ()
     return Imported(name, records, guesses)
 
 
-def _head(path: Path) -> str:
-    try:
-        with open_file(path) as file:
-            return file.read(HEAD_BYTES).decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
-    except OSError as error:
-        raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
-
-
 def _fitting(path: Path, head: str) -> str:
-    return next(name for name in reversed([*FORMATS]) if FORMATS[name].fits(path, head))
+    names = sorted(FORMATS, key=lambda name: name == LOG)
+    return next(name for name in names if FORMATS[name].fits(path, head))
 
 
 def foreign_format(path: Path) -> str | None:
-    """The format of a file that is no trace, and not taken for a log; ``None``: read it as a trace.
+    """The format of another program's file; ``None``: a trace, or nothing known.
 
     Raises:
         TraceError: The file cannot be read.
     """
     if path.name.endswith(".dig.jsonl") or not path.is_file():
         return None
-    head = _head(path)
+    head = head_of(path)
     # A run's own words may look like any format; with quotation marks a key is no word.
     if '"kind":"run"' in head.partition("\n")[0].replace(" ", ""):
         return None
@@ -152,25 +148,6 @@ def joined(paths: Iterable[Path]) -> list[list[Path]]:
             runs.remove(run)
         runs.append((files, ids))
     return [files for files, _ in runs]
-
-
-def read_text(path: Path) -> str:
-    """The text of a file of another program.
-
-    Raises:
-        TraceError: The file cannot be read, is too long, or is not UTF-8.
-    """
-    try:
-        with open_file(path) as file:
-            # One byte more than allowed tells a file that is too long.
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise TraceError(path, None, f"is longer than {MOST_BYTES} bytes")
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise TraceError(path, None, f"is not UTF-8 (byte {error.start})") from None
-    except OSError as error:
-        raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
 
 
 def save(imported: Imported, out: Path) -> Path:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dig._util.redaction import redact
 from dig._util.text import cut
 from dig.detectors.thresholds import MOST_SECONDS
 from dig.graph import records
@@ -28,14 +29,14 @@ _OFF: dict[str, dict[str, Any]] = {
 
 
 class Guesses:
-    """The guessed details of a source, each kind once, and the patterns that it cannot show."""
+    """The guessed details of a source, each kind once, and the patterns not shown."""
 
     def __init__(self) -> None:
         self._examples: dict[str, list[str]] = {}
         self._blind: dict[str, list[str]] = {}  # the patterns, by the reason
 
     def leave_out(self, limits: Limits, patterns: Iterable[str], reason: str) -> Limits:
-        """Switch patterns off that the source cannot show; return the limits to write.
+        """Switch invisible patterns of a source off; return the limits to write.
 
         The trace says so in an incident, and each check of it prints that.
 
@@ -50,7 +51,7 @@ class Guesses:
         return replace(limits, **off)
 
     def blind_details(self) -> list[dict[str, Any]]:
-        """The details of the incidents about the patterns that the source cannot show."""
+        """The details of the incidents about invisible patterns."""
         return [{NOT_LOOKED_AT: keys, BECAUSE: reason} for reason, keys in self._blind.items()]
 
     def note(self, guess: str, example: str = "") -> None:
@@ -64,7 +65,7 @@ class Guesses:
 
 
 def blind_spot(detail: Any, limits: Limits) -> str:
-    """Say which patterns were not looked at, if the detail of an `import` incident says it.
+    """Name the patterns not looked at, by the detail of an `import` incident.
 
     Args:
         detail: The detail of the incident.
@@ -109,6 +110,8 @@ class Scribe:
             type: Its type.
             more: Further fields of the record; by default those of `Emit`.
         """
+        if "payload" in more:
+            more["payload"] = redact(more["payload"])
         self._write(records.Emit(*self._stamp(), event, by, tuple(to), type, **more))
 
     def deliver(self, event: str, to: str | None) -> None:
@@ -139,7 +142,7 @@ class Scribe:
             origin: Whose error it is, as `End` says it; by default its own.
         """
         end = records.End(
-            *self._stamp(), activation, tuple(fates), tuple(outputs), error=error, **origin
+            *self._stamp(), activation, tuple(fates), tuple(outputs), error=redact(error), **origin
         )
         self._write(end)
 
@@ -171,14 +174,24 @@ class Scribe:
         self._write(finding)
         self._write(HealRow(*self._stamp(), finding.t, action, event, **more))
 
-    def finish(self, outcome: records.Outcome, source: str) -> list[Record]:
+    def add(self, kind: type[Record], *values: Any) -> None:
+        """Write a record of another kind.
+
+        Args:
+            kind: The kind.
+            values: Its fields after the time, in order.
+        """
+        self._write(kind(*self._stamp(), *values))
+
+    def finish(self, outcome: records.Outcome | None, source: str) -> list[Record]:
         """Write the end of the run; returns the trace, with incidents about the guesses.
 
         Args:
-            outcome: The outcome of the run.
+            outcome: The outcome of the run; ``None``: the source does not tell its end.
             source: The name of the file that it was read from.
         """
-        self._write(records.Finish(*self._stamp(), outcome))
+        if outcome is not None:
+            self._write(records.Finish(*self._stamp(), outcome))
         first, *later = self._records
         texts: list[Any] = [f"read from {source}", *(f"guess: {guess}" for guess in self.guesses)]
         texts += self.guesses.blind_details()

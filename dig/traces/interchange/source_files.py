@@ -1,0 +1,46 @@
+"""Files of other programs, as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dig._util.files import open_file
+from dig.errors import TraceError
+
+MOST_BYTES = 256 * 1024 * 1024
+"""The largest file that is held in memory as a whole."""
+
+HEAD_BYTES = 64 * 1024
+"""The part of a file by which its format is recognized."""
+
+
+def head_of(path: Path) -> str:
+    """The beginning of a file of another program, without blanks before it.
+
+    Raises:
+        TraceError: The file cannot be read.
+    """
+    try:
+        with open_file(path) as file:
+            return file.read(HEAD_BYTES).decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    except OSError as error:
+        raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
+
+
+def read_text(path: Path) -> str:
+    """The text of a file of another program.
+
+    Raises:
+        TraceError: The file cannot be read, is too long, or is not UTF-8.
+    """
+    try:
+        with open_file(path) as file:
+            # One byte more than allowed tells a file that is too long.
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise TraceError(path, None, f"is longer than {MOST_BYTES} bytes")
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise TraceError(path, None, f"is not UTF-8 (byte {error.start})") from None
+    except OSError as error:
+        raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None

@@ -1,0 +1,323 @@
+"""Threads of work, the form of all files of coding agents, and the records of such threads.
+
+A thread is the work of an agent: the main agent's over a whole session, a subagent's from a call to
+the report. A message is a thread that only has a text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, Literal
+
+from dig._util.redaction import redact
+from dig._util.text import one_line
+from dig.detectors.thresholds import Thresholds
+from dig.graph import records
+from dig.graph.records import Fate, Record
+
+from .scribe import Guesses, Scribe
+
+MOST_TEXT, MOST_TITLE = 16_384, 80
+UNSEEN = ("MC", "OE", "DL", "STALL", "LATE", "ER")
+WHY_UNSEEN = "such a file shows neither buffers nor what a turn waits for"
+
+Kind = Literal["ask", "read", "act", "call", "tell", "answer", "report", "rest", "fail"]
+"""From outside; a report or message; some work; a call; a message to others; an answer to the
+outside; the report to the caller; nothing more; an error, or a cancellation."""
+
+
+@dataclass
+class ThreadStep:
+    """A step of a thread, or something that reached the thread.
+
+    Attributes:
+        us: When, in microseconds.
+        kind: What kind of step.
+        thread: The thread that is called, or read; the message that is told.
+        text: The contents.
+        error: The error of a `report` or `fail`.
+        is_cancelled: Whether the work was called off.
+        usage: The costs of an `act`.
+        type: The type of the event of an `ask`.
+    """
+
+    us: int
+    kind: Kind
+    thread: Thread | None = None
+    text: str | None = None
+    error: str | None = None
+    is_cancelled: bool = False
+    usage: Mapping[str, float] = field(default_factory=dict)
+    type: str = "problem"
+
+
+@dataclass(eq=False)
+class Thread:
+    """The work of an agent.
+
+    Attributes:
+        name: The name of the agent; of threads that overlap, the later ones are instances.
+        title: What the work is, for a person.
+        prompt: What was asked.
+        text: The contents of a message.
+        type: The type of the event: of the call, or of a message.
+        is_background: Whether the caller goes on meanwhile.
+        steps: The steps, in order.
+        to: Those who have not read the report or message yet.
+    """
+
+    name: str
+    title: str = ""
+    prompt: str | None = None
+    text: str | None = None
+    type: str = "message"
+    is_background: bool = False
+    steps: list[ThreadStep] = field(default_factory=list)
+    to: list[Thread] = field(default_factory=list)
+    agent: str = ""  # from here on: where the writer stands
+    place: int = 0
+    request: str = ""
+    event: str = ""
+    activation: str = ""
+    inputs: tuple[str, ...] = ()
+    called: list[Thread] = field(default_factory=list)
+    usage: Counter[str] = field(default_factory=Counter)
+
+    def next_step(self) -> ThreadStep | None:
+        """The step to come."""
+        return self.steps[self.place] if self.place < len(self.steps) else None
+
+
+Output = tuple[str, Sequence[str], str, str | None, Mapping[str, Any]]
+"""The id of an event, the recipients, the type, the contents, and further keys."""
+
+
+class ThreadWriter:
+    """Plays threads side by side, by time; a reader waits for the report.
+
+    An agent's buffer gets only what the agent reads. So an activation uses all that it sees, and a
+    report that nobody reads stays on its way, where ET sees it.
+    """
+
+    def __init__(self, name: str, roots: Sequence[Thread], guesses: Guesses) -> None:
+        """Seat the roots.
+
+        Args:
+            name: The name of the run.
+            roots: The threads that nobody called, the main agent's first.
+            guesses: Gets what was guessed.
+        """
+        every = list(roots)
+        for thread in every:  # grows meanwhile
+            every += [step.thread for step in thread.steps if step.kind == "call" and step.thread]
+        names = tuple(dict.fromkeys(thread.name for thread in every))
+        limits = guesses.leave_out(Thresholds().limits, UNSEEN, WHY_UNSEEN)
+        self._scribe = Scribe(records.Run(0, 0, name, names, limits=limits, session=True), guesses)
+        self._guesses = guesses
+        self._present, self._busy, self._ids = set(names), set[str](), Counter[str]()
+        self._heap, self._order = list[tuple[int, int, Thread]](), count()
+        self._waiting: dict[Thread, list[Thread]] = {}
+        self._readers: dict[Thread, Thread] = {}
+        for thread in every:
+            for step in thread.steps:
+                if step.kind == "read" and step.thread is not None:
+                    self._readers.setdefault(step.thread, thread)
+        self._base = min((s.us for thread in roots for s in thread.steps if s.us), default=0)
+        for thread in roots:
+            thread.agent = self._seat(thread.name)
+            self._push(thread)
+
+    def write(self, source: str, *, is_over: bool = True) -> list[Record]:
+        """The records.
+
+        Args:
+            source: The name of the file.
+            is_over: Whether the file tells all of the session; else the run has no end.
+        """
+        while self._heap or self._waiting:
+            if not self._heap:  # what they wait for never comes: they go on without it
+                for thread in self._waiting.pop(next(iter(self._waiting))):
+                    thread.place += 1
+                    self._push(thread)
+                continue
+            thread = heappop(self._heap)[2]
+            step = thread.steps[thread.place]
+            if step.kind == "read" and step.thread and not step.thread.event:
+                self._waiting.setdefault(step.thread, []).append(thread)
+                continue
+            thread.place += 1
+            self._scribe.at(step.us - self._base)
+            getattr(self, f"_{step.kind}")(thread, step)
+            self._push(thread)
+        outcome: records.Outcome = "submitted" if self._ids["answer"] else "stopped"
+        return self._scribe.finish(outcome if is_over else None, source)
+
+    def _push(self, thread: Thread) -> None:
+        if (step := thread.next_step()) is not None:
+            heappush(self._heap, (step.us, next(self._order), thread))
+
+    def _seat(self, name: str) -> str:
+        """A free instance of an agent, busy from now on."""
+        agents = (name if number == 1 else f"{name}#{number}" for number in count(1))
+        agent = next(agent for agent in agents if agent not in self._busy)
+        self._busy.add(agent)
+        if agent not in self._present:
+            self._present.add(agent)
+            self._scribe.add(records.Join, agent)
+        return agent
+
+    def _id(self, stem: str) -> str:
+        self._ids[stem] += 1
+        return f"{stem}-{self._ids[stem]}"
+
+    def _title(self, thread: Thread, noun: str) -> str:
+        text = f"{thread.agent}'s {noun}" + f": {redact(thread.title)}" * bool(thread.title)
+        text = one_line(text, MOST_TITLE)
+        return self._id(text) if text in self._ids else self._id(text).removesuffix("-1")
+
+    # --- what reaches a thread ---
+
+    def _ask(self, thread: Thread, step: ThreadStep) -> None:
+        self._pause(thread)
+        thread.request = self._id("request")
+        self._emit((thread.request, [thread.agent], step.type, step.text, {}), None)
+        self._arrive(thread, thread.request)
+
+    def _read(self, thread: Thread, step: ThreadStep) -> None:
+        if step.thread is not None and thread in step.thread.to:  # else it was read before
+            self._pause(thread)
+            step.thread.to.remove(thread)
+            self._arrive(thread, step.thread.event)
+
+    def _arrive(self, thread: Thread, event: str) -> None:
+        self._scribe.deliver(event, thread.agent)
+        ahead = thread.next_step()
+        if ahead is None or ahead.kind not in ("ask", "read"):
+            self._start(thread)
+
+    # --- what a thread does ---
+
+    def _start(self, thread: Thread) -> None:
+        if not thread.activation:
+            thread.activation = self._id("turn")
+            thread.inputs = self._scribe.start(thread.activation, thread.agent)
+
+    def _act(self, thread: Thread, step: ThreadStep) -> None:
+        self._start(thread)
+        for key, number in step.usage.items():
+            thread.usage[key] += number  # type: ignore[assignment]  # costs are no whole numbers
+
+    def _pause(self, thread: Thread) -> None:
+        """End the activation in progress, if any; the thread goes on later."""
+        if thread.activation:
+            self._end(thread, [], goes_on=True)
+
+    def _call(self, thread: Thread, step: ThreadStep) -> None:
+        steps = [step]
+        while (ahead := thread.next_step()) and (ahead.kind, ahead.us) == ("call", step.us):
+            steps.append(ahead)
+            thread.place += 1
+        callees = [step.thread for step in steps if step.thread is not None]
+        self._start(thread)
+        if len(callees) < len(thread.inputs) and any(callee.is_background for callee in callees):
+            # It reads first: what splits its work has to generate more than it consumes (ET).
+            self._pause(thread)
+            self._start(thread)
+        outputs = list[Output]()
+        for callee in callees:
+            callee.agent, callee.to = self._seat(callee.name), [self._readers.get(callee, thread)]
+            callee.request = self._title(callee, "task")
+            outputs.append((callee.request, [callee.agent], callee.type, callee.prompt, {}))
+        thread.called += callees
+        self._end(thread, outputs, goes_on=True)
+        for callee in callees:
+            self._scribe.deliver(callee.request, callee.agent)
+            self._start(callee)
+            self._push(callee)
+
+    def _tell(self, thread: Thread, step: ThreadStep) -> None:
+        if (message := step.thread) is not None:
+            message.to = message.to or [self._readers.get(message, thread)]
+            self._send(thread, message, self._id(message.name), message.text, goes_on=True)
+
+    def _report(self, thread: Thread, step: ThreadStep) -> None:
+        event, how = self._title(thread, "report"), {"error": step.error}
+        self._send(thread, thread, event, step.text, cancelled=step.is_cancelled, **how)
+        self._busy.discard(thread.agent)
+        if "#" in thread.agent and not any(thread in callee.to for callee in thread.called):
+            self._present.discard(thread.agent)
+            self._scribe.add(records.Leave, thread.agent)
+
+    def _send(
+        self, thread: Thread, parcel: Thread, event: str, text: str | None, **how: Any
+    ) -> None:
+        self._start(thread)
+        parcel.event = event
+        parcel.to = [reader for reader in parcel.to if reader.agent]  # those who are there
+        type = "message" if parcel is thread else parcel.type
+        # With a policy: it waits until somebody looks, and may arrive after what was sent later.
+        output = (event, [reader.agent for reader in parcel.to], type, text, {"policy": "read"})
+        self._end(thread, [output], **how)
+        for reader in self._waiting.pop(parcel, ()):
+            self._push(reader)
+
+    def _answer(self, thread: Thread, step: ThreadStep) -> None:
+        self._start(thread)
+        if any(self._is_awaited(callee, thread) for callee in thread.called):
+            guess = "an answer while subagents worked whose reports were read later is none yet"
+            self._guesses.note(guess)
+            self._pause(thread)
+            return
+        event = self._id("answer")
+        self._end(thread, [(event, [], "solution", step.text, {"final": True})])
+        self._scribe.deliver(event, None)
+
+    def _is_awaited(self, callee: Thread, reader: Thread) -> bool:
+        """Whether a reader will read the report of a thread, or a message to come."""
+        ahead = [step.thread for step in callee.steps[callee.place :] if step.kind == "tell"]
+        parcels = [callee] if reader in callee.to else []
+        return any(self._readers.get(parcel) is reader for parcel in [*parcels, *ahead] if parcel)
+
+    def _rest(self, thread: Thread, step: ThreadStep) -> None:
+        if thread.activation:
+            self._end(thread, [])
+
+    def _fail(self, thread: Thread, step: ThreadStep) -> None:
+        """End with an error; the inputs stay in the buffer for the next turn."""
+        self._start(thread)
+        activation, thread.inputs = thread.activation, ()
+        self._end(thread, [], error=step.error, cancelled=step.is_cancelled)
+        if not step.is_cancelled:
+            detail = {"how": "error", "activation": activation, "error": step.error}
+            detail |= {"event": thread.request} if thread.request else {}
+            self._scribe.add(records.IncidentRow, records.REQUEST_FAILED, detail)
+
+    def _end(
+        self, thread: Thread, outputs: Sequence[Output], *, goes_on: bool = False, **how: Any
+    ) -> None:
+        onward = self._id("onward") if goes_on else ""
+        activation, thread.activation = thread.activation, ""
+        outputs = [*outputs, *[(onward, [thread.agent], "notice", None, {})] * goes_on]
+        usage, thread.usage = dict(thread.usage) or None, Counter()
+        fates = [Fate(event, "consume") for event in thread.inputs]
+        ids = [output[0] for output in outputs]
+        self._scribe.end(activation, fates, ids, usage=usage, **how)
+        for output in outputs:
+            self._emit(output, activation)
+        if onward:
+            self._scribe.deliver(onward, thread.agent)
+
+    def _emit(self, output: Output, by: str | None) -> None:
+        event, to, type, payload, more = output
+        if payload is not None and len(payload) > MOST_TEXT:
+            digest = sha256(payload.encode("utf-8", "surrogatepass")).hexdigest()
+            begin = redact(payload)[:MOST_TEXT]  # masked as a whole: half a secret has no shape
+            more = {**more, "payload": {"$cut": digest, "$begins": begin}}
+        elif payload is not None:
+            more = {**more, "payload": payload}
+        self._scribe.emit(event, by, to, type, **more)

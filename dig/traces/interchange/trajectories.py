@@ -1,0 +1,139 @@
+"""Trajectories in ATIF, the Agent Trajectory Interchange Format (1.0 to 1.7)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from dig._util.json_text import parse
+from dig.errors import RecordError, TraceError
+from dig.graph.records import Record
+from dig.traces.usage import is_number
+
+from .scribe import Guesses
+from .source_files import read_text
+from .talks import NO_TURN, Node, Talk, Talks, as_node, as_nodes, micros_of, text_of
+from .threads import ThreadWriter
+
+_USAGE = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens",
+          "cached_tokens": "cached_tokens", "cost_usd": "cost_usd"}  # fmt: skip
+
+
+def is_trajectory(path: Path, head: str) -> bool:
+    """Whether a file is a trajectory, by the beginning."""
+    return head.startswith("{") and (
+        '"ATIF-v' in head or ('"step_id"' in head and '"source"' in head)
+    )
+
+
+def read_trajectory(path: Path) -> tuple[list[Record], Guesses]:
+    """The records of a trajectory and of all subagents', and the guesses.
+
+    Raises:
+        TraceError: The file cannot be read, or is no trajectory.
+    """
+    guesses = Guesses()
+    root = _load(path)
+    session = Talks(guesses)
+    _Trajectory(session, root, path).feed(session.talk(""), root["steps"])
+    for talk in session.talks.values():
+        talk.rest()
+    thread = session.thread(_agent(root) or "main")
+    if not thread.steps:
+        raise TraceError(path, None, NO_TURN)
+    writer = ThreadWriter(path.name, [thread], guesses)
+    return writer.write(path.name, is_over=session.is_over), guesses
+
+
+def _load(path: Path) -> Node:
+    try:
+        root = parse(read_text(path).lstrip("\ufeff"), "the file", finite=False)
+    except json.JSONDecodeError as error:
+        raise TraceError(path, error.lineno, f"is no JSON: {error.msg}") from None
+    except RecordError as error:
+        raise TraceError(path, None, str(error)) from None
+    if not isinstance(root, dict) or not isinstance(root.get("steps"), list):
+        raise TraceError(path, None, "is no trajectory: it has no list `steps`")
+    return root
+
+
+def _agent(trajectory: Node) -> str:
+    return str(as_node(trajectory.get("agent")).get("name") or "")
+
+
+class _Trajectory:
+    """Feeds the steps of a trajectory, and of the subagents', to talks."""
+
+    def __init__(self, session: Talks, root: Node, path: Path) -> None:
+        self._session, self._path = session, path
+        self._embedded = {
+            str(node[key]): node
+            for key in (
+                "session_id",
+                "trajectory_id",
+            )  # the id of the session was the key until 1.6
+            for node in as_nodes(root.get("subagent_trajectories"))
+            if node.get(key)
+        }
+
+    def feed(self, talk: Talk, steps: Any) -> None:
+        side = ""  # what Claude Code calls a sidechain stands among the steps of its caller
+        for step in as_nodes(steps):
+            if step.get("is_copied_context"):
+                continue
+            if as_node(step.get("extra")).get("is_sidechain"):
+                if step.get("source") == "user" or not side:
+                    side = f"sidechain {step.get('step_id')}"
+                self._step(self._session.talk(side), step)
+            else:
+                self._step(talk, step)
+        talk.rest()
+
+    def _step(self, talk: Talk, step: Node) -> None:
+        us, text = micros_of(step.get("timestamp")), text_of(step.get("message"))
+        if step.get("source") == "user":
+            talk.hear(us, text)
+        if step.get("source") != "agent":
+            return
+        metrics = as_node(step.get("metrics"))
+        usage = {name: metrics[key] for key, name in _USAGE.items() if is_number(metrics.get(key))}
+        talk.work(us, usage)
+        talk.say(text)
+        calls = {str(call.get("tool_call_id")): call for call in as_nodes(step.get("tool_calls"))}
+        for use, call in calls.items():
+            talk.use_tool(use, str(call.get("function_name")), as_node(call.get("arguments")))
+        outcomes = list[tuple[str, Node]]()
+        for number, result in enumerate(as_nodes(as_node(step.get("observation")).get("results"))):
+            use = str(result.get("source_call_id") or f"{step.get('step_id')}/{number}")
+            refs = as_nodes(result.get("subagent_trajectory_ref"))
+            uses = [use, *(f"{use}/{further}" for further in range(1, len(refs)))]
+            for key, ref in zip(uses, refs, strict=False):
+                self._call(talk, key, calls.get(use, {}), ref)
+            outcomes += [(key, result) for key in uses]
+        for use, result in outcomes:
+            extra, text = as_node(result.get("extra")), text_of(result.get("content"))
+            facts = {"isAsync": bool(extra.get("subagent_result_pending"))}
+            talk.result(us, use, text, is_error=bool(extra.get("is_error")), facts=facts)
+
+    def _call(self, talk: Talk, use: str, call: Node, ref: Node) -> None:
+        """Take a call, as a reference to a subagent's trajectory shows."""
+        keys = [str(ref[key]) for key in ("trajectory_id", "session_id") if ref.get(key)]
+        found = next((self._embedded[key] for key in keys if key in self._embedded), None)
+        file = self._path.parent / str(ref.get("trajectory_path"))
+        if (
+            found is None
+            and file.is_file()
+            and file.resolve().parent == self._path.parent.resolve()
+        ):
+            found = _load(file)
+        found = found or {}
+        if use not in self._session.calls:
+            name = str(as_node(found.get("extra")).get("subagent_type") or _agent(found))
+            given = {**as_node(call.get("arguments")), "name": None}
+            talk.call(use, given, name or str(call.get("function_name") or "agent"))
+        key = keys[0] if keys else str(ref.get("trajectory_path"))
+        if found and key not in self._session.talks:
+            inside = self._session.talk(key)
+            inside.use = use
+            _Trajectory(self._session, found, self._path).feed(inside, found["steps"])
