@@ -308,17 +308,13 @@ def _writer(cls: type[Record]) -> Callable[[Record], str]:
         values.append(text)
     # From its source, as dataclasses do: each record passes here, and a loop costs twice as much.
     source = f"lambda r: {line + '}'!r} % ({', '.join(values)})"
-    names = {"quote": encode_basestring_ascii, "dumps": dumps, "_fate_row": _fate_row}
+    names: dict[str, Any] = {**globals(), "quote": encode_basestring_ascii}
     return cast("Callable[[Record], str]", eval(source, names))
 
 
+_WRITERS = {cls: _writer(cls) for cls in get_args(Record)}
 # The keys of these two are not those of the record alone.
-_WRITERS = {
-    cls: (lambda record: dumps(to_row(record)))
-    if cls in (records.Run, records.HealRow)
-    else _writer(cls)
-    for cls in get_args(Record)
-}
+_WRITERS |= dict.fromkeys((records.Run, records.HealRow), lambda record: dumps(to_row(record)))
 
 
 def encode(record: Record) -> str:

@@ -64,8 +64,7 @@ class InteractionGraph(GraphState):
             or not t
         ):
             rules.check_moment(self, record)
-        if check is not None:
-            check(self, record)
+        subject = None if check is None else check(self, record)
         # New lists, not cleared ones: a detector may have kept the old ones.
         self.touched = []
         self.changed = flag
@@ -73,7 +72,7 @@ class InteractionGraph(GraphState):
         self.problems.touched = {}
         self.now = record.us
         if rewrite is not None:
-            rewrite(self, record)
+            rewrite(self, record, subject)
             self.changed |= self.problems.look(record.us)
         self.t = t
 

@@ -20,7 +20,7 @@ from dig._util.ranges import NOTHING, RangeSet, union
 from .history import History
 from .lineage import Provenance
 from .records import DONE, STUCK
-from .state import BUFFERED, FLYING, ActivationState, EventState, Problem
+from .state import ActivationState, EventState, Problem
 
 MOST_KNOWN = 100
 """The number of sets of sources of which it is remembered which problems have them."""
@@ -88,13 +88,14 @@ class Problems:
         """Update the touched problems' standing at the moment `now`, and return the flags."""
         flags = 0
         for problem in self.touched:
-            # The condition of DL and MC is two counts, so that no record costs a walk over events.
-            if problem.buffered:
-                stands = 0 if problem.flying or problem.is_over or problem.is_failed else STUCK
-            elif problem.open or problem.submitted or problem.is_over or problem.is_failed:
+            # The condition of DL and MC is three counts, so no record costs a walk over events.
+            _, buffered, flying, both = problem.places
+            if flying or both or problem.is_over or problem.is_failed:
                 stands = 0
+            elif buffered:
+                stands = STUCK
             else:
-                stands = DONE if problem.is_posed else 0
+                stands = DONE if problem.is_posed and not problem.submitted else 0
             # Windows begin here: detectors read `since`, and set only an alarm meanwhile.
             if stands != problem.stands:
                 problem.stands, problem.since = stands, now
@@ -124,12 +125,11 @@ class Problems:
         before = event.place
         event.place = now
         if not before:  # it opens: its problems stay the same until it is closed or parted
-            event.problems = self.problems_of(event.sources)
-        buffered = (now & BUFFERED) - (before & BUFFERED)
-        flying = (now - before - buffered) // FLYING
+            event.problems = self._run_problems or self.problems_of(event.sources)
         for problem in event.problems:
-            problem.buffered += buffered
-            problem.flying += flying
+            places = problem.places
+            places[before] -= 1
+            places[now] += 1
             if not before:
                 problem.open[event.id] = event
             elif not now:
@@ -157,7 +157,9 @@ class Problems:
 
     def start(self, activation: ActivationState) -> None:
         """An activation begins."""
-        activation.problems = self.problems_of(union([e.sources for e in activation.inputs]))
+        activation.problems = self._run_problems or self.problems_of(
+            union([event.sources for event in activation.inputs])
+        )
         for problem in activation.problems:
             problem.running[activation.id] = activation
             self.touched[problem] = None

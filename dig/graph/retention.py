@@ -140,7 +140,8 @@ def _renumber(state: GraphState, ranks: _Ranks) -> None:
     for agent in state.present.values():
         agent.lineages = {}  # filed by ranges of roots and sources, which have changed
         for event in agent.buffer.values():
-            agent.file(event)
+            if event.roots.ranges:
+                agent.file(event)
 
 
 # --- the rows that stay ---------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Rewrites: the change of the graph by each kind of record (paper, section 4.2).
 
-`dig.graph.rules` has accepted a record before it gets here, so nothing is checked again. Only
-`InteractionGraph.apply` calls this.
+`dig.graph.rules` has accepted a record before it gets here, and says what it is about, so nothing
+is checked or looked up again. Only `InteractionGraph.apply` calls this.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ CODES: dict[FateName, int] = {fate: code for code, fate in enumerate(FATES)}
 # --- one function a kind ---
 
 
-def _begin(state: GraphState, record: records.Run) -> None:
+def _begin(state: GraphState, record: records.Run, _: None) -> None:
     state.run = record
     state.problems = Problems(state.history, record.session)
     state.present = {name: AgentState(name) for name in record.agents}
 
 
-def _emit(state: GraphState, record: records.Emit) -> None:
+def _emit(state: GraphState, record: records.Emit, _: None) -> None:
     h = state.history
     if record.by is None:
         lineage = NOTHING, RangeSet.single(len(h.source_events))
@@ -77,8 +77,8 @@ def _emit(state: GraphState, record: records.Emit) -> None:
     _place(state, event, "no_recipient")
 
 
-def _deliver(state: GraphState, record: records.Deliver) -> None:
-    event = _revive(state, record.event)
+def _deliver(state: GraphState, record: records.Deliver, event: EventState) -> None:
+    _revive(state, event)
     if record.to is None:
         _accept(state, event)
     else:
@@ -105,10 +105,9 @@ def _accept(state: GraphState, event: EventState) -> None:
         state.is_over = True
 
 
-def _start(state: GraphState, record: records.Start) -> None:
-    agent = state.present[record.agent]
+def _start(state: GraphState, record: records.Start, agent: AgentState) -> None:
     inputs = tuple(agent.buffer.values())
-    activation = ActivationState(record.activation, agent.name, inputs, record.us)
+    activation = ActivationState(record.activation, agent.name, inputs, record.inputs, record.us)
     activation.n = state.history.add_activation(
         activation.id, agent.name, record.t, [event.n for event in inputs]
     )
@@ -116,44 +115,51 @@ def _start(state: GraphState, record: records.Start) -> None:
     state.problems.start(activation)
 
 
-def _end(state: GraphState, record: records.End) -> None:
-    activation = state.running.pop(record.activation)
+def _end(
+    state: GraphState, record: records.End, ending: tuple[ActivationState, dict[str, Fate]]
+) -> None:
+    activation, named = ending
+    del state.running[activation.id]
     agent = state.present[activation.agent]
     agent.activation = None
-    named = {fate.event: fate for fate in record.fates}
     codes: list[int] = []
     for event in activation.inputs:
         fate = named.get(event.id)
         if fate is None:  # a decision need not name all: a note is read then, and work is kept
             fate = Fate(event.id, "consume" if event.by == SYSTEM else "delay")
         codes.append(CODES[fate.fate])
-        if fate.fate == "consume" and event.by != SYSTEM:
-            activation.consumed.append(event)
         if fate.fate != "delay":
             _take(state, agent, event, fate)
             activation.is_progress = True
-    state.history.end_activation(activation.n, record.t, codes, len(record.outputs))
+            if fate.fate == "consume" and event.by != SYSTEM:
+                activation.consumed.append(event)
+    outputs = len(record.outputs)
+    state.history.end_activation(activation.n, record.t, codes, outputs)
     if record.error is not None:
         state.history.failed[activation.n], state.has_failed = 1, True
     if state.has_failed:
         state.changed |= ERRED
-    _solve(state, activation, len(record.outputs))
-    activation.is_progress |= bool(record.outputs)
+    _solve(state, activation, outputs)
+    activation.is_progress |= outputs > 0
     state.awaited = [*reversed(record.outputs)]  # the last is taken first
     state.problems.end(activation, record.us, record.error is not None)
     state.ended = activation
-    state.seen_last = {event.id: event for event in activation.inputs}
+    state.seen_last = dict(zip(activation.input_ids, activation.inputs, strict=True))
 
 
 def _solve(state: GraphState, activation: ActivationState, outputs: int) -> None:
     """Compute the lineage of an activation's outputs, and note the solved events."""
     inputs, h = activation.consumed, state.history
-    roots = union([event.roots for event in inputs])
+    if len(inputs) == 1:
+        roots, sources = inputs[0].roots, inputs[0].sources
+    else:
+        roots = union([event.roots for event in inputs])
+        sources = union([event.sources for event in inputs])
     # Work without ancestry begins here: its first consumer is the root of what comes of it.
     if inputs and not roots.ranges:
         roots = h.new_root(activation.n)
     state.emitter, state.emitter_number = activation.id, activation.n
-    state.lineage = (roots, union([event.sources for event in inputs]))
+    state.lineage = roots, sources
     if len(inputs) > 1:
         state.changed |= MERGED
     if 0 < outputs <= len(inputs) and h.solve(activation.n, [event.n for event in inputs]):
@@ -178,11 +184,11 @@ def _take(state: GraphState, agent: AgentState, event: EventState, fate: Fate) -
     _place(state, event, "discarded" if fate.fate == "discard" else "no_recipient")
 
 
-def _join(state: GraphState, record: records.Join) -> None:
+def _join(state: GraphState, record: records.Join, _: None) -> None:
     state.present[record.agent] = AgentState(record.agent)
 
 
-def _leave(state: GraphState, record: records.Leave) -> None:
+def _leave(state: GraphState, record: records.Leave, _: None) -> None:
     agent = state.present.pop(record.agent)
     if agent.activation is not None:
         state.problems.cut_off(state.running.pop(agent.activation.id), record.us)
@@ -193,8 +199,8 @@ def _leave(state: GraphState, record: records.Leave) -> None:
         _place(state, event, "left")
 
 
-def _redirect(state: GraphState, record: records.Redirect) -> None:
-    event = _revive(state, record.event)
+def _redirect(state: GraphState, record: records.Redirect, event: EventState) -> None:
+    _revive(state, event)
     since = event.flight
     _land(state, event)
     _send(state, event, record.to)
@@ -204,17 +210,17 @@ def _redirect(state: GraphState, record: records.Redirect) -> None:
     _place(state, event, "no_recipient")
 
 
-def _expire(state: GraphState, record: records.Expire) -> None:
-    event = _revive(state, record.event)
+def _expire(state: GraphState, record: records.Expire, event: EventState) -> None:
+    _revive(state, event)
     _land(state, event)
     _place(state, event, "expired")
 
 
-def _finding(state: GraphState, record: records.FindingRow) -> None:
+def _finding(state: GraphState, record: records.FindingRow, _: None) -> None:
     state.findings.append(record.t)
 
 
-def _incident(state: GraphState, record: records.IncidentRow) -> None:
+def _incident(state: GraphState, record: records.IncidentRow, _: None) -> None:
     """Note a wait on purpose or a failed request; other incidents change nothing."""
     detail = record.detail if isinstance(record.detail, dict) else {}
     if record.what == records.WAITS and not state.is_over:
@@ -248,7 +254,7 @@ def _is_failed_request(state: GraphState, detail: dict[str, Any]) -> bool:
     return isinstance(failure, str) and failure in FAILURES and is_known and is_outside and is_text
 
 
-def _finish(state: GraphState, record: records.Finish) -> None:
+def _finish(state: GraphState, record: records.Finish, _: None) -> None:
     state.finished = record
 
 
@@ -276,15 +282,11 @@ def _place(state: GraphState, event: EventState, cause: str | None) -> None:
     """Update the state of an event after a change: open, orphaned (with the cause), or closed."""
     # Detectors of single events look at `touched` alone, so every change of place passes here.
     state.touched.append(event)
-    place, before, cause_before = 0, event.place, event.cause
+    place, before = 0, event.place
     if event.work and not event.consumed:
         place = (BUFFERED if event.copies else 0) + (FLYING if event.flight else 0)
-        if place:
-            event.cause = None
-        elif cause_before is None:
-            event.cause = cause
-            event.us_lost = state.now
-        if event.cause is not cause_before:
+        if (event.cause is None) != (place > 0):
+            event.cause, event.us_lost = None if place else cause, state.now
             state.changed |= LOST_OR_FOUND
     if place != before:
         if place == FLYING:
@@ -302,17 +304,15 @@ def _place(state: GraphState, event: EventState, cause: str | None) -> None:
         state.changed |= CLOSED
 
 
-def _revive(state: GraphState, name: str) -> EventState:
-    """The live object of an event, made anew if the event was closed."""
-    event = state.live.get(name)
-    if event is None:
-        event = state.live[name] = state.event(name)
+def _revive(state: GraphState, event: EventState) -> None:
+    """Let an event be live again that was closed."""
+    if event.id not in state.live:
+        state.live[event.id] = event
         state.changed |= CLOSED
-    return event
 
 
 REWRITES = cast(
-    "dict[type, Callable[[GraphState, Record], None]]",
+    "dict[type, Callable[[GraphState, Record, Any], None]]",
     {
         records.Run: _begin,
         records.Emit: _emit,

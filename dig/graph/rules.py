@@ -1,20 +1,21 @@
 """The rules of the graph: the records allowed after a state.
 
-A rule raises a `RuleError` that names it, and changes nothing.
+A rule raises a `RuleError` that names it, and changes nothing; it returns what the record is about,
+for its rewrite (`dig.graph.rewrites`).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from dig.errors import RuleError
 
 from . import records
 from .graph_state import GraphState
-from .records import ASIDE, SYSTEM, Record
-from .state import EventState
+from .records import ASIDE, SYSTEM, Fate, Record
+from .state import ActivationState, AgentState, EventState
 
 MOST_CHARACTERS = 300
 FIRST = "the first record must be of kind `run`, and no other"
@@ -82,21 +83,22 @@ def _run(state: GraphState, record: records.Run) -> None:
 
 
 def _emit(state: GraphState, record: records.Emit) -> None:
+    by, outputs = record.by, 0
     if state.awaited:
         _check_awaited(state, record.event)
-    from_activation = record.by is not None and record.by != SYSTEM
-    if from_activation and not (state.awaited and record.by == state.emitter):
-        _refuse(f"{record.event!r} is not an output that the `end` of {record.by!r} names")
-    if state.awaited and not from_activation:
-        _refuse(f"{record.event!r} is an output of {state.emitter!r}, not of {record.by!r}")
-    if not from_activation:  # else its end has checked it
+    if by is None or by == SYSTEM:
+        if state.awaited:
+            _refuse(f"{record.event!r} is an output of {state.emitter!r}, not of {by!r}")
         _new_id(state, record.event)
-    outputs = state.history.output_count[state.emitter_number] if from_activation else 0
+    else:  # its end has checked the id
+        if by != state.emitter or not state.awaited:
+            _refuse(f"{record.event!r} is not an output that the `end` of {by!r} names")
+        outputs = state.history.output_count[state.emitter_number]
     if record.final and outputs != 1:
         _refuse("only an activation's sole output may be final")
 
 
-def _deliver(state: GraphState, record: records.Deliver) -> None:
+def _deliver(state: GraphState, record: records.Deliver) -> EventState:
     event = _event(state, record.event)
     if record.to is None:
         if not event.final:
@@ -107,9 +109,10 @@ def _deliver(state: GraphState, record: records.Deliver) -> None:
             _refuse(f"{event.id!r} was bounced, so it cannot be accepted")
     elif record.to not in event.flight:
         _refuse(f"{event.id!r} is not on its way to {record.to!r}")
+    return event
 
 
-def _start(state: GraphState, record: records.Start) -> None:
+def _start(state: GraphState, record: records.Start) -> AgentState:
     agent = state.present.get(record.agent)
     if agent is None:
         _refuse(f"agent {record.agent!r} is not present")
@@ -119,23 +122,25 @@ def _start(state: GraphState, record: records.Start) -> None:
         buffer = ", ".join(map(repr, agent.buffer)) or "nothing"
         _refuse(f"`inputs` must be the buffer of {record.agent!r} in order: {buffer}")
     _new_id(state, record.activation)
+    return agent
 
 
-def _end(state: GraphState, record: records.End) -> None:
+def _end(state: GraphState, record: records.End) -> tuple[ActivationState, dict[str, Fate]]:
     activation = state.running.get(record.activation)
     if activation is None:
         _refuse(f"{record.activation!r} is not an activation in progress")
-    inputs = {event.id for event in activation.inputs}
-    for fate in record.fates:
-        if fate.event not in inputs:
-            _refuse(f"{fate.event!r} has a second fate, or is no input of {activation.id!r}")
-        inputs.remove(fate.event)
+    fates = {fate.event: fate for fate in record.fates}
+    if len(fates) != len(record.fates) or not fates.keys() <= set(activation.input_ids):
+        names, inputs = [fate.event for fate in record.fates], activation.input_ids
+        wrong = next(name for name in names if name not in inputs or names.count(name) > 1)
+        _refuse(f"{wrong!r} has a second fate, or is no input of {activation.id!r}")
     if record.because is not None or record.cancelled:
         check_cause(state, activation.agent, record.error, record.because, record.cancelled)
     for name in record.outputs:
         _new_id(state, name)
     if len(record.outputs) > 1 and len(set(record.outputs)) != len(record.outputs):
         _refuse("`outputs` names an event twice")
+    return activation, fates
 
 
 def check_cause(
@@ -170,10 +175,11 @@ def _leave(state: GraphState, record: records.Leave) -> None:
         _refuse(f"agent {record.agent!r} is not present")
 
 
-def _names_event(state: GraphState, record: records.Redirect | records.Expire) -> None:
+def _names_event(state: GraphState, record: records.Redirect | records.Expire) -> EventState:
     event = _event(state, record.event)
     if type(record) is records.Redirect and state.is_accepted(event.id):
         _refuse(f"{event.id!r} was accepted, so it cannot be redirected")
+    return event
 
 
 def _heal(state: GraphState, record: records.HealRow) -> None:
@@ -184,7 +190,7 @@ def _heal(state: GraphState, record: records.HealRow) -> None:
 
 
 RULES = cast(
-    "dict[type, Callable[[GraphState, Record], None]]",
+    "dict[type, Callable[[GraphState, Record], Any]]",
     {
         records.Run: _run,
         records.Emit: _emit,

@@ -92,7 +92,7 @@ class ActivationState:
 
     Attributes:
         id: Its id; n: its number in order of start; agent: its agent.
-        inputs: The events that it sees.
+        inputs: The events that it sees; input_ids: their ids.
         consumed: The inputs that the activation consumed, system events left out, once it ended.
         is_progress: Whether the activation ended with an output, or with a fate other than `delay`.
         us_start: When it began, in microseconds.
@@ -101,13 +101,17 @@ class ActivationState:
     """
 
     __slots__ = (
-        "agent", "consumed", "id", "inputs", "is_progress", "n", "problems", "us_start", "waits",
+        "agent", "consumed", "id", "input_ids", "inputs", "is_progress", "n", "problems",
+        "us_start", "waits",
     )  # fmt: skip
 
-    def __init__(self, name: str, agent: str, inputs: tuple[EventState, ...], us: int) -> None:
+    def __init__(
+        self, name: str, agent: str, inputs: tuple[EventState, ...], ids: tuple[str, ...], us: int
+    ) -> None:
         self.id = name
         self.agent = agent
         self.inputs = inputs
+        self.input_ids = ids
         self.consumed: list[EventState] = []
         self.is_progress = False
         self.waits = False
@@ -139,12 +143,11 @@ class AgentState:
     def put(self, event: EventState) -> None:
         """Put an event into the buffer."""
         self.buffer[event.id] = event
-        self.file(event)
+        if event.roots.ranges:
+            self.file(event)
 
     def file(self, event: EventState) -> None:
-        """File an event of the buffer under roots and sources, if there are roots."""
-        if not event.roots.ranges:
-            return
+        """File an event of the buffer with roots under these and its sources."""
         lineage = event.roots.ranges, event.sources.ranges
         alike = self.lineages.setdefault(lineage, {})
         # An event may be delivered after a younger one: then the order is made again.
@@ -176,7 +179,7 @@ class Problem:
     Attributes:
         sources: The events from outside that pose it, as source numbers; none for a whole run.
         open: The open events that concern it.
-        buffered: The number of them that lie in a buffer; flying: of those that are on their way.
+        places: The number of them in each place (BUFFERED, FLYING, both); the first is no number.
         running: The activations in progress that concern it, in order of their start.
         last: The activation concerning it that ended last.
         submitted: The final events concerning it that were neither bounced nor accepted yet.
@@ -191,15 +194,14 @@ class Problem:
     """
 
     __slots__ = (
-        "buffered", "flying", "is_failed", "is_over", "is_posed", "last", "marks", "open",
-        "running", "since", "sources", "stands", "submitted",
+        "is_failed", "is_over", "is_posed", "last", "marks", "open", "places", "running",
+        "since", "sources", "stands", "submitted",
     )  # fmt: skip
 
     def __init__(self, sources: RangeSet = NOTHING, is_posed: bool = False) -> None:
         self.sources = sources
         self.open: dict[str, EventState] = {}
-        self.buffered = 0
-        self.flying = 0
+        self.places = [0, 0, 0, 0]
         self.running: dict[str, ActivationState] = {}
         self.last: str | None = None
         self.submitted: dict[str, EventState] = {}
@@ -238,7 +240,7 @@ class Problem:
         other.open, other.running = dict(self.open), dict(self.running)
         other.submitted, other.last = dict(self.submitted), self.last
         other.is_failed = self.is_failed
-        other.buffered, other.flying = self.buffered, self.flying
+        other.places = [*self.places]
         other.stands, other.since = self.stands, self.since
         other.marks = {detector: copy(mark) for detector, mark in self.marks.items()}
         self.sources = self.sources.minus(sources)
