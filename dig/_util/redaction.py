@@ -138,12 +138,10 @@ def may_hold_secrets(texts: Iterable[str]) -> bool:
 
 def _has_sign(text: str, by_mark: dict[str, tuple[str, ...]]) -> bool:
     lowered = ""  # made once, and only for a text that has a mark
-    for mark, signs in by_mark.items():
-        if mark in text:
-            lowered = lowered or text.lower()
-            for sign in signs:
-                if sign in lowered:
-                    return True
+    for mark in filter(text.__contains__, by_mark):
+        lowered = lowered or text.lower()
+        if any(map(lowered.__contains__, by_mark[mark])):
+            return True
     return False
 
 

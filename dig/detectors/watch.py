@@ -78,15 +78,12 @@ class _Part:
     """A detector at work."""
 
     __slots__ = (
-        "detect", "detector", "due", "expire", "faults", "is_broken", "is_on", "late", "name",
-        "shown", "waits",
+        "detector", "due", "faults", "is_broken", "is_on", "late", "name", "shown", "waits",
     )  # fmt: skip
 
     def __init__(self, detector: Detector) -> None:
         check(detector, Detector)
         self.detector = detector
-        self.detect: _Look = detector.detect
-        self.expire: _Look = detector.expire
         self.name = str(detector.pattern or type(detector).__name__)
         kinds = CHANGING if detector.kinds is None else detector.kinds
         self.shown = 0  # what it is shown, as flags
@@ -98,6 +95,10 @@ class _Part:
         self.is_broken = False  # disabled for good
         self.is_on = True  # neither disabled nor off for a while
         self.late = 0  # how often it was slow
+
+
+_Shown = tuple[list[tuple[_Part, _Look]], list[_Part]]
+"""Detectors with their looks, and those of them that may have deadlines."""
 
 
 class Watch:
@@ -144,8 +145,8 @@ class Watch:
         self._parts = self._all  # those that are on
         self.off: dict[int, tuple[int, Any]] = {}
         self._obeys = obeys
-        # Those that are shown a record, by what it has changed, and those of them with deadlines.
-        self._shown: dict[int, tuple[list[_Part], list[_Part]]] = {}  # on demand
+        # By what a record has changed: who is shown it, and those of them with deadlines.
+        self._shown: dict[int, _Shown] = {}  # on demand
         self.not_before: int | None = None
         self._on_fault = on_fault
         timing = stopwatch if isinstance(stopwatch, Timing) else Timing(stopwatch)
@@ -169,22 +170,28 @@ class Watch:
 
     def look(self, record: Record) -> list[Finding]:
         """Return the findings at a record, after it was applied to the graph."""
-        # A finding must not raise another; after the last record nothing can be written down any
-        # more. An incident changes no graph: only a detector that names this kind is shown it, and
-        # after the answer only one that names a request that failed.
-        changed = self.graph.changed
-        if type(record) is IncidentRow:
-            if self._obeys:
-                self._obey(record)
-            if self.graph.is_over:
-                changed &= UNANSWERED
         # Few sets of flags occur in a run, so the detectors to call are looked up, not chosen anew.
-        shown = self._shown.get(changed)
+        shown = self._shown.get(self.graph.changed)
         if shown is None:
-            parts = [part for part in self._parts if part.shown & changed]
-            shown = self._shown[changed] = parts, [part for part in parts if part.waits]
-        parts, waiting = shown
-        return self._ask(parts, waiting, record) if parts else []
+            shown = self._choose(record)
+        return self._ask(shown, record) if shown else []
+
+    def _choose(self, record: Record) -> _Shown | None:
+        """Choose who is shown a record; a finding raises no other, so it is shown to nobody."""
+        changed = self.graph.changed
+        is_incident = type(record) is IncidentRow
+        if is_incident and self._obeys:
+            self._obey(record)
+        # It changes no graph: only a detector that names this kind is shown it, and after the
+        # answer only one that names a request that failed.
+        if is_incident and self.graph.is_over:
+            changed &= UNANSWERED
+        parts = [part for part in self._parts if part.shown & changed]
+        looks = [(part, part.detector.detect) for part in parts]
+        shown = (looks, [part for part in parts if part.waits]) if parts else ()
+        if not is_incident:
+            self._shown[changed] = shown
+        return shown
 
     def advance(self, us: int) -> list[Finding]:
         """Return the findings due up to the moment `us` (included), in order."""
@@ -194,7 +201,8 @@ class Watch:
             if due is None or due > us:
                 break
             expired = [part for part in self._parts if part.due == due]
-            findings += self._ask(expired, expired, due, expires=True)
+            looks = [(part, part.detector.expire) for part in expired]
+            findings += self._ask((looks, expired), due)
             for part in expired:
                 if part.due is not None and part.due <= due:
                     self._fail(part, "its deadline does not move on", at_once=True)
@@ -231,27 +239,24 @@ class Watch:
             except PART_ERRORS as error:  # a detector must never be able to stop a team
                 self._fail(part, f"raised {error!r}")
 
-    def _ask(
-        self, parts: list[_Part], waiting: list[_Part], at: Any, *, expires: bool = False
-    ) -> list[Finding]:
+    def _ask(self, shown: _Shown, at: Any) -> list[Finding]:
         """Have detectors look at a record, or expire at a moment; return all findings, in order.
 
-        What a detector raises is taken as a whole, or not at all. `waiting` are those of them that
-        may have deadlines.
+        What a detector raises is taken as a whole, or not at all.
         """
+        looks, waiting = shown
         findings: list[Finding] = []
         graph, enabled, stopwatch = self.graph, self._parts, self._stopwatch
-        began = worked = 0.0
         if stopwatch:
             began, worked = stopwatch(), self._processor() if self._processor else 0.0
-        for part in parts:
-            new: Sequence[Finding] = ()
+        for part, look in looks:
             try:
-                raised = part.expire(graph, at) if expires else part.detect(graph, at)
+                raised = look(graph, at)
                 # As a whole: a detector that fails between two findings raises neither.
                 if raised is not _NOTHING:  # which is seldom
-                    new = [_check_finding(self.graph, finding) for finding in raised]
+                    raised = [_check_finding(graph, finding) for finding in raised]
             except PART_ERRORS as error:  # a detector must never be able to stop a team
+                raised = _NOTHING
                 self._fail(part, f"raised {error!r}")
             if stopwatch:
                 began, start = stopwatch(), began
@@ -259,14 +264,16 @@ class Watch:
                 self.seconds[part.name] = self.seconds.get(part.name, 0.0) + took_s
                 if took_s >= SLOW_S:
                     worked = self._judge(part, took_s, worked)
-            if new:
-                us = at if expires else at.us
-                for finding in new:
+            if raised:
+                us = at if type(at) is int else at.us
+                for finding in raised:
                     if self._has_room(finding.pattern, us):
                         findings.append(self._weigh(part, finding))
                 began = stopwatch() if stopwatch else 0.0
-        # A finding may move all deadlines.
-        self._set_due(self._parts if findings or enabled is not self._parts else waiting)
+        if findings or enabled is not self._parts:  # a finding may move all deadlines
+            waiting = self._parts
+        if waiting:
+            self._set_due(waiting)
         return findings
 
     def _set_due(self, parts: list[_Part]) -> None:

@@ -312,9 +312,11 @@ def _writer(cls: type[Record]) -> Callable[[Record], str]:
     return cast("Callable[[Record], str]", eval(source, names))
 
 
-_WRITERS = {cls: _writer(cls) for cls in get_args(Record)}
-# The keys of these two are not those of the record alone.
-_WRITERS |= dict.fromkeys((records.Run, records.HealRow), lambda record: dumps(to_row(record)))
+_OWN_KEYS = (records.Run, records.HealRow)
+"""The kinds of records of which a line has keys, or leaves out keys, by more than their value."""
+
+_WRITERS = {cls: _writer(cls) for cls in get_args(Record) if cls not in _OWN_KEYS}
+_WRITERS |= dict.fromkeys(_OWN_KEYS, lambda record: dumps(to_row(record)))
 
 
 def encode(record: Record) -> str:

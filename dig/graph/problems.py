@@ -160,9 +160,8 @@ class Problems:
         activation.problems = self._run_problems or self.problems_of(
             union([event.sources for event in activation.inputs])
         )
-        for problem in activation.problems:
+        for problem in activation.problems:  # not touched: a window can only end later by that
             problem.running[activation.id] = activation
-            self.touched[problem] = None
 
     def end(self, activation: ActivationState, now: int, has_error: bool) -> None:
         """Register the end of an activation; progress may merge the activation's problems."""

@@ -50,6 +50,7 @@ class Healing:
 
     Attributes:
         ladders: The subjects that have further steps; ``None``: healing has no ladders.
+        timed: Those of them that have a moment at which they are looked at.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Healing:
             k: v for k, v in healers.items() if type(v).prevent is not Healer.prevent
         }
         self.ladders = Ladders(lambda: recorder.graph.run.limits) if ladder else None
+        self.timed = [] if self.ladders is None else self.ladders.timed
         if ladder or any(healer.repeats_problems for healer in healers.values()):
             holds.payloads.keeps_problems = True
         self._budget = budget
@@ -491,7 +493,8 @@ class Healing:
         self._write(row, "refused", reason=reason)
 
     def _write(self, finding: int, action: str, *fields: Any, **named: Any) -> None:
-        row = self._recorder.write(HealRow, finding, action, *fields, **named)
+        row = HealRow(*self._recorder.moment, finding, action, *fields, **named)
+        self._recorder.write(row)
         self._recorder.effects.append(Healed(row))
 
 

@@ -89,10 +89,10 @@ class Holds:
         policy: str | None = None
         if output.policy is not None and not output.final:
             policy = getattr(output.policy, "recorded_as", type(output.policy).__name__)
-        self._recorder.write(
-            Emit, name, by, to, output.type, output.final, output.payload, policy,
-            output.traceparent,
-        )  # fmt: skip
+        self._recorder.write(Emit(
+            *self._recorder.moment, name, by, to, output.type, output.final, output.payload,
+            policy, output.traceparent,
+        ))  # fmt: skip
         if hold:
             self.held[name] = None
 
@@ -116,7 +116,7 @@ class Holds:
         """Replace the recipients of an event, and hold it, unless it is to arrive later."""
         if self._graph.event(event).final:
             self.diverted.add(event)
-        self._recorder.write(Redirect, event, to)
+        self._recorder.write(Redirect(*self._recorder.moment, event, to))
         if hold:
             self.held[event] = None
         else:
@@ -128,7 +128,7 @@ class Holds:
 
     def expire(self, event: str) -> None:
         """Call an event back for good."""
-        self._recorder.write(Expire, event)
+        self._recorder.write(Expire(*self._recorder.moment, event))
 
     def take_as_it_is(self, event: str) -> None:
         """Hold an answer of a submitter who left during its return: the answer counts after all."""
@@ -200,7 +200,7 @@ class Holds:
         # Read before the record: acceptance drops the payload, and settles the problems.
         recorder, shown = self._recorder, self.payloads.pending(event)
         answered = Answered(event, shown.payload, self._graph.asked_problems(event), shown.notes)
-        recorder.write(Deliver, event, None)
+        recorder.write(Deliver(*recorder.moment, event, None))
         recorder.effects.append(answered)
         self.late_work.note(self._graph.running.values())
         if self._graph.is_over:
@@ -210,8 +210,9 @@ class Holds:
 
     def _deliver(self, event: str, agent: str) -> None:
         """Put an event into an agent's buffer, and have the agent started."""
-        self._recorder.write(Deliver, event, agent)
-        self._recorder.effects.append(Delivered(agent, event))
+        recorder = self._recorder
+        recorder.write(Deliver(*recorder.moment, event, agent))
+        recorder.effects.append(Delivered(agent, event))
         if self._graph.present[agent].activation is None:
             self._wake(agent)
         else:

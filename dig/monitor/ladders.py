@@ -108,7 +108,7 @@ class Ladders:
         subject = dumps([finding.pattern, finding.subject], sort_keys=True, default=repr)
         ladder = self._open.get(subject)
         if ladder is None or (ladder.began_anew and ladder.about != about):
-            self.timed = [other for other in self.timed if other is not ladder]
+            self.timed[:] = [other for other in self.timed if other is not ladder]
             ladder = self._open[subject] = Ladder(row, finding)
         ladder.row, ladder.finding, ladder.about = row, finding, about
         return ladder
@@ -133,7 +133,7 @@ class Ladders:
 
     def wait(self, ladder: Ladder, progress: Progress, now: int) -> None:
         """Plan the next look at a subject, unless the detector does so, or it is over."""
-        self.timed = [other for other in self.timed if other is not ladder]
+        self.timed[:] = [other for other in self.timed if other is not ladder]
         ladder.due, ladder.is_ripe = None, False
         if progress in ("under way", "none"):
             ladder.due = now + self.patience
@@ -151,7 +151,7 @@ class Ladders:
             now: The moment of the call, in microseconds.
             progress: Says what the latest step has brought about, as it stood at a moment.
         """
-        for ladder in self.timed:
+        for ladder in (*self.timed,):
             while not ladder.is_ripe and ladder.due is not None and ladder.due <= now:
                 state = progress(ladder, ladder.due)
                 if state == "none":
@@ -195,7 +195,7 @@ class Ladders:
 
     def _keep(self, is_kept: Callable[[Ladder], bool]) -> None:
         self._open = {name: ladder for name, ladder in self._open.items() if is_kept(ladder)}
-        self.timed = [ladder for ladder in self.timed if is_kept(ladder)]
+        self.timed[:] = [ladder for ladder in self.timed if is_kept(ladder)]
 
 
 def _named_ids(finding: Finding) -> Iterator[str]:

@@ -153,12 +153,17 @@ class Monitor:
         self._schedule, self._healing = schedule, healing
         self._gates = Gates(recorder, holds, healing, gates)
         self._approvals = Approvals(recorder, holds, self._gates, healing, can_hold=can_hold)
+        # What is to happen later; the same objects as long as the run lasts.
+        self._later = (
+            holds.waiting, self._gates.deciding, self._approvals.open, healing.timed,
+            schedule.timers, schedule.counters, schedule.recorded,
+        )  # fmt: skip
         self._keep, self._next_collection = keep, keep or 0  # rows of history
         self.graph, self.detector_seconds = recorder.graph, recorder.detector_seconds
-        recorder.write(
-            records.Run, run, tuple(agents), task, seed, session, memory, limits or Limits(),
+        recorder.write(records.Run(
+            *recorder.moment, run, tuple(agents), task, seed, session, memory, limits or Limits(),
             usual, patterns=records.EDITION,
-        )  # fmt: skip
+        ))  # fmt: skip
         recorder.begin()
 
     def follow(self, sink: Sink) -> None:
@@ -200,7 +205,7 @@ class Monitor:
             reason = "is busy" if state else "is not present"
             raise RequestError(f"agent {agent!r} {reason}; it cannot be started")
         activation, inputs = self._new_id("a"), tuple(state.buffer)
-        self._recorder.write(records.Start, activation, agent, inputs)
+        self._recorder.write(records.Start(*self._recorder.moment, activation, agent, inputs))
         self._recorder.effects.append(self._holds.show_buffer(activation, agent, inputs))
         return self._leave_call()
 
@@ -246,14 +251,12 @@ class Monitor:
                 raise DecisionError(str(refused)) from None
         # The end names its outputs; their records have to follow in this order.
         names = tuple([self._new_id("e") for _ in copies])
-        self._recorder.write(
-            records.End, activation, fates, names, usage, error, because, cancelled
-        )
+        self._recorder.write(records.End(
+            *self._recorder.moment, activation, fates, names, usage, error, because, cancelled
+        ))  # fmt: skip
         if self._healing.ladders is not None:
             self._healing.ladders.learn(current, self._recorder.now, error, len(names))
-        rerouted = [fate.event for fate in fates if fate.fate == "reroute"]
-        if rerouted:
-            self._holds.hold(*rerouted)
+        self._holds.hold(*[fate.event for fate in fates if fate.fate == "reroute"])
         for name, output in zip(names, copies, strict=True):
             self._emit(name, activation, current.agent, output)
         self._holds.after_end(current.agent, inputs, retry=retry)
@@ -274,7 +277,7 @@ class Monitor:
             raise RequestError(f"agent names must be strings other than 'system', got {agent!r}")
         if agent in self.graph.agents:
             raise RequestError(f"agent {agent!r} cannot join: an agent of that name is present")
-        self._recorder.write(records.Join, agent)
+        self._recorder.write(records.Join(*self._recorder.moment, agent))
         return self._leave_call()
 
     def leave(self, agent: str) -> list[Effect]:
@@ -446,7 +449,7 @@ class Monitor:
             recorder.look_at_clock()
             self._holds.late_work.look()
             recorder.report_left_out()
-            recorder.write(records.Finish, outcome, answer, usage)
+            recorder.write(records.Finish(*recorder.moment, outcome, answer, usage))
             recorder.is_over, recorder.can_write = True, False
         return self._recorder.take_effects()
 
@@ -511,9 +514,8 @@ class Monitor:
             return
         if self._keep is not None:
             self._collect(self._keep)
-        schedule = self._schedule
-        if (schedule.timers or schedule.counters or schedule.recorded) and not self.is_quiet:
-            schedule.note_progress()
+        if any(self._later) and not (self._schedule.is_empty or self.is_quiet):
+            self._schedule.note_progress()
         self._recorder.look_at_clock()
         self._holds.late_work.look()
         self._healing.poll()
@@ -532,25 +534,23 @@ class Monitor:
 
     def _settle(self) -> None:
         """Heal findings and release held events, until there are none."""
-        recorder, holds, gates, schedule = self._recorder, self._holds, self._gates, self._schedule
-        healing, ladders, approvals = self._healing, self._healing.ladders, self._approvals
+        recorder, holds = self._recorder, self._holds
+        if not (recorder.new_findings or holds.held or any(self._later)):
+            return
         # Deliveries raise findings, and their healing makes events to deliver: budgets end this.
         while not recorder.is_over:
-            if recorder.new_findings or (ladders is not None and ladders.timed):
-                for proposal in healing.apply_healers() + healing.take_steps():
-                    approvals.ask(proposal)
-            if holds.waiting:
-                holds.deliver_waiting(gates.deciding)
+            if recorder.new_findings or any(self._later):
+                for proposal in self._healing.apply_healers() + self._healing.take_steps():
+                    self._approvals.ask(proposal)
+                holds.deliver_waiting(self._gates.deciding)
             if holds.held:
                 self._release()
-            if gates.deciding:
-                gates.overrule_late()
-            if approvals.open:
-                approvals.overrule_late()
-            if schedule.timers or schedule.counters or schedule.recorded:
-                schedule.run_recorded()
-                schedule.run_timers()
-                while schedule.run_counter(self.is_quiet):
+            if any(self._later):
+                self._gates.overrule_late()
+                self._approvals.overrule_late()
+                self._schedule.run_recorded()
+                self._schedule.run_timers()
+                while self._schedule.run_counter(self.is_quiet):
                     pass
             if not (recorder.new_findings or holds.held):
                 break

@@ -118,8 +118,8 @@ class PayloadStore:
         """
         it = self._carried[event]
         payload = it.payload if agent is not None else plain(it.payload)
-        notes = self._shown_to(agent, concerned, it.notes)
-        about = self._shown_to(agent, concerned, it.about)
+        notes = self._shown_to(agent, concerned, it.notes) if it.notes else ()
+        about = self._shown_to(agent, concerned, it.about) if it.about else ()
         return Pending(event, it.type, it.sender, payload, notes, it.final, about)
 
     def scope(self, event: str) -> Scope | None:
@@ -130,8 +130,6 @@ class PayloadStore:
         self, agent: str | None, concerned: RangeSet, beside: Sequence[_Beside[_T]]
     ) -> tuple[_T, ...]:
         """An agent's share of the notes beside an event; a gate is shown all."""
-        if not beside:
-            return ()
         return tuple(
             item
             for item, to, scope in beside

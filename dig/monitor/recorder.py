@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 from dig.detectors.finding import Finding
 from dig.detectors.policy import Policy, apply_policy
@@ -16,7 +16,7 @@ from dig.detectors.protocols import Detector
 from dig.detectors.watch import SLOW_S, Timing, Watch
 from dig.errors import RequestError
 from dig.graph import records
-from dig.graph.records import CLOSED, Record, micros
+from dig.graph.records import CLOSED, Record
 
 from .messages import ComponentFailed, Effect, Over, PartsSlow, Raised
 from .payloads import PayloadStore
@@ -28,10 +28,6 @@ MOST_SLOW_S = 3.0
 """After how many seconds in slow detectors and slow writes that is told."""
 
 _NO_MORE: Mapping[str, Any] = {}
-
-_Fields = ParamSpec("_Fields")
-_Kind = TypeVar("_Kind", bound=Record)
-
 
 FREE_TEXTS = ("who", "what", "why", "reason", "note")
 """The members of an incident, and of an intervention, that a part of a user's words itself."""
@@ -94,7 +90,7 @@ class Recorder:
 
         A clock that goes back stands still here.
         """
-        now = self.now = max(self.now, micros(self._clock()))
+        now = self.now = max(self.now, round(self._clock() * 1_000_000))
         watch = self.watch
         if watch.off:
             for place, (until, component) in tuple(watch.off.items()):
@@ -108,27 +104,20 @@ class Recorder:
             self._report_failures()
             self._record_findings(findings)
 
-    def write(
-        self, kind: Callable[Concatenate[int, int, _Fields], _Kind],
-        *fields: _Fields.args, **named: _Fields.kwargs,
-    ) -> _Kind:  # fmt: skip
-        """Apply a record of the present moment, and record the findings about it.
+    @property
+    def moment(self) -> tuple[int, int]:
+        """The logical time of the next record, and the present moment."""
+        return self.graph.t + 1, self.now
+
+    def write(self, record: Record) -> None:
+        """Apply a record of the present `moment`, and record the findings about it.
 
         It is written with all records of the request, before the effects of these.
-
-        Args:
-            kind: The kind of record.
-            *fields: Its fields after the two times.
-            **named: The same by name.
-
-        Returns:
-            The record.
         """
-        graph, watch, now = self.graph, self.watch, self.now
-        record = kind(graph.t + 1, now, *fields, **named)
+        graph, watch = self.graph, self.watch
         # What time raises before the record comes first, as a reader of the trace finds it.
         due = watch.not_before
-        findings = watch.advance(now) if due is not None and due <= now else []
+        findings = watch.advance(record.us) if due is not None and due <= record.us else []
         graph.apply(record)
         if self.relevance.is_used:
             self.relevance.look(record)
@@ -141,7 +130,6 @@ class Recorder:
         if findings or self._failures or self._repeats:
             self._report_failures()
             self._record_findings(findings)
-        return record
 
     def begin(self) -> None:
         """Write the first record, and failures at the start."""
@@ -189,7 +177,7 @@ class Recorder:
         """Write down an incident: a fact without a change of the graph."""
         if isinstance(detail, Mapping):  # its other members are names and ids
             detail = {k: self.mask(v) if k in FREE_TEXTS else v for k, v in detail.items()}
-        self.write(records.IncidentRow, kind, detail)
+        self.write(records.IncidentRow(*self.moment, kind, detail))
         if kind == records.FAILED and isinstance(detail, Mapping):
             failed = ComponentFailed(str(detail.get("who")), str(detail.get("what")))
             self.effects.append(failed)
@@ -249,10 +237,10 @@ class Recorder:
             finding = replace(finding, evidence=self.mask(finding.evidence))
             self.new_findings.append((self.graph.t + 1, finding))
             self.effects.append(Raised(finding))
-            self.write(
-                records.FindingRow, finding.pattern, finding.stage, finding.subject,
+            self.write(records.FindingRow(
+                *self.moment, finding.pattern, finding.stage, finding.subject,
                 finding.evidence, finding.severity, finding.silenced,
-            )  # fmt: skip
+            ))  # fmt: skip
 
         for row in rows or ():
             self.graph.apply(row)

@@ -93,7 +93,7 @@ class DeliverySchedule:
         """Let an agent leave; scheduled and waiting events for the agent are dropped."""
         # Read first: after the record the graph does not know the agent any more.
         answers = [e.id for e in self._graph.agents[agent].incoming.values() if e.final]
-        self._recorder.write(Leave, agent)
+        self._recorder.write(Leave(*self._recorder.moment, agent))
         self._holds.agent_left(agent)
         for event in self.postponed.pop(agent, ()):
             self._cancel(event)
@@ -231,9 +231,9 @@ class DeliverySchedule:
 
     def _cancel(self, event: str) -> None:
         """Ask no policy about an event any more."""
-        self.timers = [plan for plan in self.timers if plan[2] != event]
-        self.counters = [plan for plan in self.counters if plan[2] != event]
-        self.recorded = [plan for plan in self.recorded if plan[3] != event]
+        self.timers[:] = [plan for plan in self.timers if plan[2] != event]
+        self.counters[:] = [plan for plan in self.counters if plan[2] != event]
+        self.recorded[:] = [plan for plan in self.recorded if plan[3] != event]
         heapify(self.timers)
         heapify(self.counters)
         heapify(self.recorded)

@@ -79,9 +79,8 @@ class FanOut:
         """Give records to every sink, first to the sinks with a method `write`."""
         for write in self._batch:
             write(records)
-        single = self._single
-        for record in records:
-            for sink in single:
+        for record in records if self._single else ():
+            for sink in self._single:
                 sink(record)
 
     def reads(self, graph: InteractionGraph) -> None:
