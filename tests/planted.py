@@ -129,9 +129,9 @@ IN_SUITE = [
          "if self.graph.is_over:\n            self.not_before",
          "if self.graph.finished:\n            self.not_before"),
         ("what was due before a record is raised after it",
-         "findings = self.advance(record.us)\n        self.graph.apply(record)\n"
-         "        return findings",
-         "self.graph.apply(record)\n        return self.advance(record.us)"),
+         "findings = [] if due is None or due > record.us else self.advance(record.us)\n"
+         "        self.graph.apply(record)",
+         "self.graph.apply(record)\n        findings = self.advance(record.us)"),
         ("a detector that names no kinds is shown incidents",
          "kinds = CHANGING if detector.kinds is None else detector.kinds",
          "kinds = KINDS if detector.kinds is None else detector.kinds"),
@@ -311,8 +311,8 @@ SCHEDULED = [
     ], SIMULATOR),
     *bugs("detectors/watch.py", [
         ("what a detector said before it failed counts",
-         "_check_finding(self.graph, finding) for finding in raised]",
-         "findings.append(_check_finding(self.graph, finding)) for finding in raised] and []"),
+         "_check_finding(graph, finding) for finding in raised]",
+         "findings.append(_check_finding(graph, finding)) for finding in raised] and []"),
     ], SIMULATOR),
     *bugs("monitor/payloads.py", [
         ("what an event carries is dropped while it is on its way",

@@ -164,32 +164,33 @@ class Watch:
         Raises:
             RuleError: The record contradicts those before it.
         """
-        findings = self.advance(record.us)
+        due = self.not_before
+        findings = [] if due is None or due > record.us else self.advance(record.us)
         self.graph.apply(record)
-        return findings + self.look(record)
-
-    def look(self, record: Record) -> list[Finding]:
-        """Return the findings at a record, after it was applied to the graph."""
-        # Few sets of flags occur in a run, so the detectors to call are looked up, not chosen anew.
         shown = self._shown.get(self.graph.changed)
         if shown is None:
             shown = self._choose(record)
-        return self._ask(shown, record) if shown else []
+        return findings + self._ask(shown, record) if shown[0] else findings
 
-    def _choose(self, record: Record) -> _Shown | None:
+    def look(self, record: Record) -> list[Finding]:
+        """Return the findings at a record, after it was applied to the graph."""
+        return self._ask(self._choose(record), record)
+
+    def _choose(self, record: Record) -> _Shown:
         """Choose who is shown a record; a finding raises no other, so it is shown to nobody."""
+        # Few sets of flags occur in a run: next time the detectors are looked up by them.
         changed = self.graph.changed
-        is_incident = type(record) is IncidentRow
-        if is_incident and self._obeys:
-            self._obey(record)
-        # It changes no graph: only a detector that names this kind is shown it, and after the
-        # answer only one that names a request that failed.
-        if is_incident and self.graph.is_over:
-            changed &= UNANSWERED
+        if isinstance(record, IncidentRow):
+            if self._obeys:
+                self._obey(record)
+            # It changes no graph: only a detector that names this kind is shown it, and after the
+            # answer only one that names a request that failed.
+            if self.graph.is_over:
+                changed &= UNANSWERED
         parts = [part for part in self._parts if part.shown & changed]
-        looks = [(part, part.detector.detect) for part in parts]
-        shown = (looks, [part for part in parts if part.waits]) if parts else ()
-        if not is_incident:
+        looks: list[tuple[_Part, _Look]] = [(part, part.detector.detect) for part in parts]
+        shown = (looks, [part for part in parts if part.waits])
+        if not isinstance(record, IncidentRow):  # by which detectors are turned off and on
             self._shown[changed] = shown
         return shown
 
@@ -201,7 +202,7 @@ class Watch:
             if due is None or due > us:
                 break
             expired = [part for part in self._parts if part.due == due]
-            looks = [(part, part.detector.expire) for part in expired]
+            looks: list[tuple[_Part, _Look]] = [(part, part.detector.expire) for part in expired]
             findings += self._ask((looks, expired), due)
             for part in expired:
                 if part.due is not None and part.due <= due:
@@ -271,8 +272,15 @@ class Watch:
                         findings.append(self._weigh(part, finding))
                 began = stopwatch() if stopwatch else 0.0
         if findings or enabled is not self._parts:  # a finding may move all deadlines
-            waiting = self._parts
-        if waiting:
+            self._set_due(self._parts)
+            return findings
+        try:
+            for part in waiting:
+                # Most deadlines stay the same object, so identity is the cheap first test.
+                if part.detector.due is not part.due:
+                    self._set_due(waiting)
+                    break
+        except PART_ERRORS:  # `due` may be a property
             self._set_due(waiting)
         return findings
 
@@ -287,7 +295,6 @@ class Watch:
                 part.due = None
         for part in parts:
             try:
-                # Most deadlines stay the same object, so identity is the cheap first test.
                 due = part.detector.due
                 if due is part.due:
                     continue

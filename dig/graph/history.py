@@ -229,8 +229,7 @@ class History:
         ended.append(v)
         self.first_output[v] = len(self.generator)
         self.output_count[v] = outputs
-        for edge, fate in enumerate(fates, self.first_edge[v]):
-            self.edge_fate[edge] = fate
+        self.edge_fate[self.first_edge[v] : self.first_edge[v + 1]] = array("b", fates)
 
     def solve(self, v: int, events: Iterable[int]) -> bool:
         """Note that activation `v` consumed some events and reduced the problem by an output.

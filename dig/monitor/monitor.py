@@ -12,7 +12,8 @@ steps and their functions are listed in `dig.monitor`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from dig.detectors.interventions import Budget, Fit, Intervention
@@ -52,12 +53,11 @@ class Numbered:
 
     def __init__(self) -> None:
         """Begin at one."""
-        self._counts: dict[str, int] = {}
+        self._counts: dict[str, Iterator[int]] = {"e": count(1), "a": count(1)}
 
     def __call__(self, prefix: str) -> str:
-        """The next id with a prefix."""
-        number = self._counts[prefix] = self._counts.get(prefix, 0) + 1
-        return f"{prefix}{number}"
+        """The next id with a prefix: `e` or `a`."""
+        return f"{prefix}{next(self._counts[prefix])}"
 
 
 class Monitor:

@@ -114,17 +114,12 @@ class Recorder:
 
         It is written with all records of the request, before the effects of these.
         """
-        graph, watch = self.graph, self.watch
-        # What time raises before the record comes first, as a reader of the trace finds it.
-        due = watch.not_before
-        findings = watch.advance(record.us) if due is not None and due <= record.us else []
-        graph.apply(record)
+        findings = self.watch.feed(record)
         if self.relevance.is_used:
             self.relevance.look(record)
         # Written at the end of the call, all in one write, and before the effects.
         self._unwritten.append(record)
-        findings += watch.look(record)
-        if graph.changed & CLOSED:
+        if self.graph.changed & CLOSED:
             self.payloads.drop_consumed()
         # One test for three cases that are seldom, since this is the hot path.
         if findings or self._failures or self._repeats:

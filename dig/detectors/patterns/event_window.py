@@ -18,6 +18,9 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import Record, micros
 from dig.graph.state import EventState, by_number
 
+MANY = 64
+"""The number of intervals that have begun, when broken ones are looked for."""
+
 
 class EventWindowDetector(Detector):
     """Raises a pattern after a condition has held for an event for a whole window.
@@ -33,7 +36,7 @@ class EventWindowDetector(Detector):
         """Begin with no interval under way."""
         # By event, when its interval comes due, and since when the condition holds. The window is
         # the same for all, so the interval that began first comes due first. One that was broken
-        # stays until it comes to the front, or the next one begins.
+        # stays until the first comes due, or many have begun.
         self._queue: OrderedDict[str, tuple[int, int, EventState]] = OrderedDict()
         self._raised: dict[str, int] = {}  # by event, since when what was raised has held
         self._window: int | None = None
@@ -62,8 +65,11 @@ class EventWindowDetector(Detector):
                     continue
                 del self._queue[event.id]  # so that the new one comes last
             if self._raised.get(event.id) != since:
-                self._queue[event.id] = record.us + self._window, since, event
-        self.settle_due()
+                due = record.us + self._window
+                self._queue[event.id] = due, since, event
+                self.due = self.due or due  # too early, if the first was broken
+        if len(self._queue) % MANY == 0:
+            self.settle_due()
         return ()
 
     def settle_due(self) -> None:

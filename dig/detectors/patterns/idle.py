@@ -84,7 +84,7 @@ class IdleDetector(Detector):
             interval: _Interval | None = problem.marks.get(self)
             if interval is None:
                 interval = problem.marks[self] = _Interval()
-            start = interval.start(problem)
+            start = problem.since if problem.since > interval.restarted else interval.restarted
             least = start + self._window
             alarm = interval.alarm
             if interval.raised == start or (alarm is not None and us < alarm <= least):
