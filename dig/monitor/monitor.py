@@ -153,8 +153,7 @@ class Monitor:
         self._schedule, self._healing = schedule, healing
         self._gates = Gates(recorder, holds, healing, gates)
         self._approvals = Approvals(recorder, holds, self._gates, healing, can_hold=can_hold)
-        # What is to happen later; the same objects as long as the run lasts.
-        self._later = (
+        self._later = (  # what is to happen later: the same objects as long as the run lasts
             holds.waiting, self._gates.deciding, self._approvals.open, healing.timed,
             schedule.timers, schedule.counters, schedule.recorded,
         )  # fmt: skip
