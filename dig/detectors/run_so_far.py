@@ -136,8 +136,6 @@ class RunSoFar:
                 count if the trace itself has no findings.
         """
         self._us = record.us
-        self._headlines.look(record)
-        self._late_turns.look(record)
         look = _LOOKS.get(type(record))
         if look is not None:
             look(self, record)
@@ -152,6 +150,7 @@ class RunSoFar:
     def _emit(self, record: records.Emit) -> None:
         self._counts["messages"] += 1
         if record.by is None:
+            self._headlines.look(record)
             self._counts["requests"] += 1
             self._goal = self._goal or goal_text(record.payload)
         elif record.final and record.by == self._error_of:
@@ -184,6 +183,8 @@ class RunSoFar:
             self._lacks = lacks
 
     def _incident(self, record: records.IncidentRow) -> None:
+        self._headlines.look(record)
+        self._late_turns.look(record)
         detail = record.detail if isinstance(record.detail, Mapping) else {}
         if record.what == records.REQUEST_FAILED and detail.get("event") is not None:
             self._counts["failed"] += detail.get("how") == "error"
@@ -202,7 +203,10 @@ class RunSoFar:
     def _end(self, record: records.End) -> None:
         self._running -= 1
         self._error_of = None if record.error is None else record.activation
+        if record.usage:
+            self._late_turns.look(record)
         if record.error is not None:
+            self._headlines.look(record)
             self._counts["failed turns"] += 1
             self._error = self._error or first_sentence(record.error, MOST_REASON)
 

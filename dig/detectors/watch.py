@@ -6,7 +6,7 @@ trace.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -156,7 +156,7 @@ class Watch:
         self.left_out: Counter[str] = Counter()
         self._minute = 0
         self._raised_now: Counter[str] = Counter()
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str, float] = defaultdict(float)
 
     def feed(self, record: Record) -> list[Finding]:
         """Apply a record; return the findings due before, and the findings at the record.
@@ -248,6 +248,7 @@ class Watch:
         looks, waiting = shown
         findings: list[Finding] = []
         graph, enabled, stopwatch = self.graph, self._parts, self._stopwatch
+        seconds = self.seconds
         if stopwatch:
             began, worked = stopwatch(), self._processor() if self._processor else 0.0
         for part, look in looks:
@@ -260,9 +261,9 @@ class Watch:
                 raised = _NOTHING
                 self._fail(part, f"raised {error!r}")
             if stopwatch:
-                began, start = stopwatch(), began
-                took_s = began - start
-                self.seconds[part.name] = self.seconds.get(part.name, 0.0) + took_s
+                now = stopwatch()
+                seconds[part.name] += (took_s := now - began)
+                began = now
                 if took_s >= SLOW_S:
                     worked = self._judge(part, took_s, worked)
             if raised:
