@@ -1,39 +1,61 @@
 """Held sessions on a server beside bare JetStream: `python -m bench.sessions` (needs nats-py).
 
 Pairs of agents hand a message to and fro. Bare: publish, fetch, acknowledge. Held: the same with a
-monitor in a process of its own between them. Both in the same run, on the same server.
+monitor in a process of its own between them. Both in the same run, on the same server. With
+`--sessions 200` each pair has a session of its own, and one process monitors all of them.
 """
 
 from __future__ import annotations
 
 import argparse
+import logging
+import os
 import secrets
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import anyio
+from nats.aio.client import Client
 
 import dig
 from dig.adapters.nats.client import pose
 from dig.adapters.nats.connection import ANSWER_S, connect, inbox_of, store
 from dig.adapters.nats.names import MSG_ID, Subjects
+from dig.adapters.nats.ownership import read_key
 from dig.adapters.nats.server import embed_server
-from dig.adapters.nats.streams import Storage, make_inbox, make_streams
-from dig.runtime import Decision, NewEvent, View
+from dig.adapters.nats.serving import make_session
+from dig.adapters.nats.streams import Storage, make_bucket, make_inbox, make_streams
+from dig.detectors import standard, standard_healers
+from dig.runtime import Decision, NewEvent, Setup, View
 
 MONITOR = """
 import anyio, sys
-from dig.adapters.nats.serving import serve
-from dig.detectors import standard, standard_healers
+from dig.adapters.nats.serving import serve_all
 from dig.runtime import Setup
-setup = Setup("bench", session=True, detectors=standard, healers=standard_healers)
-anyio.run(serve, sys.argv[1], sys.argv[3], setup, sys.argv[2].split(","))
+anyio.run(serve_all, sys.argv[1], sys.argv[2], 1000, Setup("bench", session=True))
 """
+SETUP = Setup("bench", session=True, detectors=standard, healers=standard_healers)
+
+
+@dataclass
+class Process:
+    """What a process has cost so far; Linux counts it."""
+
+    cpu_s: float
+    megabytes: float
+
+    @classmethod
+    def of(cls, pid: int) -> Process:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks, pages = int(fields[11]) + int(fields[12]), int(fields[21])
+        size = os.sysconf("SC_PAGE_SIZE")
+        return cls(ticks / os.sysconf("SC_CLK_TCK"), pages * size / 1e6)
 
 
 class Hops:
@@ -85,18 +107,24 @@ async def bare(url: str, pairs: int, seconds: float) -> tuple[float, float, floa
             tasks.start_soon(peer, str(number), a, b)
             tasks.start_soon(peer, str(number), b, a)
             await store(js, names.inbox(a), b'{"payload": "hello"}', {MSG_ID: f"first.{number}"})
+        hops.took.clear()
         await anyio.sleep(seconds)
+        figures = hops.figures(seconds)
         tasks.cancel_scope.cancel()
-    return hops.figures(seconds)
+    return figures
 
 
-async def held(url: str, pairs: int, seconds: float) -> tuple[float, float, float]:
-    name = f"held-{secrets.token_hex(4)}"
-    hops, names = Hops(), Subjects(name)
-    agents = [f"{side}{number}" for number in range(pairs) for side in "ab"]
-    command = [sys.executable, "-c", MONITOR, url, ",".join(agents), name]
-    monitor = subprocess.Popen(command)  # noqa: ASYNC220 (nothing else runs yet)
-    count = 0
+async def held(
+    url: str, pairs: int, seconds: float, sessions: int
+) -> tuple[tuple[float, float, float], str]:
+    prefix = f"held-{secrets.token_hex(4)}"
+    all_agents = [f"{side}{number}" for number in range(pairs) for side in "ab"]
+    # By session: all pairs in one, or a pair in each.
+    teams = {
+        f"{prefix}-{n}": all_agents if sessions == 1 else all_agents[2 * n : 2 * n + 2]
+        for n in range(sessions)
+    }
+    hops, count = Hops(), 0
 
     async def hand_back(view: View) -> Decision:
         nonlocal count
@@ -106,22 +134,36 @@ async def held(url: str, pairs: int, seconds: float) -> tuple[float, float, floa
         hops.leave(view.agent[1:])
         return Decision.respond(view, NewEvent(payload={"number": count}, to=[other]))
 
-    try:
-        async with connect(url) as client, anyio.create_task_group() as tasks:
-            team = dict.fromkeys(agents, hand_back)
-            tasks.start_soon(partial(_join, name, team, nats=url))
-            await anyio.sleep(3)
-            for number in range(pairs):
-                await pose(client, names, {"number": number}, [f"a{number}"])
+    async with connect(url) as client, anyio.create_task_group() as tasks:
+        await make_bucket(client)
+        for name, agents in teams.items():
+            await make_session(client, Subjects(name), SETUP, agents, Storage())
+        monitor = subprocess.Popen([sys.executable, "-c", MONITOR, url, f"{prefix}-*"])  # noqa: ASYNC220
+        try:
+            for name, agents in teams.items():
+                tasks.start_soon(partial(_join, name, dict.fromkeys(agents, hand_back), nats=url))
+            while not await _are_owned(client, list(teams)):  # noqa: ASYNC110 (a server is asked)
+                await anyio.sleep(0.5)
+            for name, agents in teams.items():
+                for agent in agents[::2]:
+                    await pose(client, Subjects(name), {"number": 0}, [agent])
             await anyio.sleep(1)
             hops.took.clear()
+            before, began_s = Process.of(monitor.pid), time.monotonic()
             await anyio.sleep(seconds)
-            figures = hops.figures(seconds)
+            after, took_s = Process.of(monitor.pid), time.monotonic() - began_s
+            figures = hops.figures(took_s)
             tasks.cancel_scope.cancel()
-    finally:
-        monitor.kill()
-        monitor.wait()
-    return figures
+        finally:
+            monitor.kill()
+            monitor.wait()
+    cpu_us = 1e6 * (after.cpu_s - before.cpu_s) / max(1, len(hops.took))
+    return figures, f"monitor {cpu_us:.0f} us a message, {after.megabytes:.0f} MB"
+
+
+async def _are_owned(client: Client, sessions: list[str]) -> bool:
+    js = client.jetstream(timeout=ANSWER_S)
+    return all([(await read_key(js, Subjects(name))).owner for name in sessions])
 
 
 async def _join(*args: object, **more: object) -> None:
@@ -129,19 +171,22 @@ async def _join(*args: object, **more: object) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--pairs", type=int, nargs="*", default=[1, 8])
+    parser.add_argument("--sessions", type=int, help="as many, with a pair in each")
     options = parser.parse_args()
+    logging.getLogger("dig.nats").setLevel(logging.ERROR)
+    sessions = options.sessions or 1
     with tempfile.TemporaryDirectory() as folder, embed_server(Path(folder)) as url:
-        for pairs in options.pairs:
+        for pairs in [sessions] if options.sessions else options.pairs:
             ratios = []
             for _ in range(options.runs):
                 plain = anyio.run(bare, url, pairs, options.seconds)
-                watched = anyio.run(held, url, pairs, options.seconds)
+                watched, cost = anyio.run(held, url, pairs, options.seconds, sessions)
                 ratios.append((plain[0] / watched[0], watched[1] / plain[1], watched[2] / plain[2]))
-                print(f"  {pairs} pairs: bare {_text(plain)}; held {_text(watched)}")
+                print(f"  {pairs} pairs: bare {_text(plain)}; held {_text(watched)}; {cost}")
             columns = zip(*ratios, strict=True)
             rate, median, tail = (statistics.median(column) for column in columns)
             print(f"{pairs} pairs: rate 1:{rate:.1f}, median x{median:.1f}, 99 % x{tail:.1f}")

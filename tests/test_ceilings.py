@@ -18,8 +18,8 @@ from .test_architecture import MODULES, ROOT, imported
 LINES = {
     "dig": 213,
     "_util": 642,
-    "adapters": 10_060,
-    "cli": 2_349,
+    "adapters": 10_076,
+    "cli": 2_362,
     "detectors": 4_156,
     "diagnosis": 6_756,
     "faults": 1_308,

@@ -17,6 +17,7 @@ from .app import INTERRUPTED, app, warn
 from .options import AsJson, Config, Further, Given, Runs, further, policy
 
 if TYPE_CHECKING:
+    from nats.aio.client import Client
     from rich.table import Table
 
     from dig.runtime.setup import Setup
@@ -28,8 +29,24 @@ Nats = Annotated[
         help="The server; else DIG_NATS, else the embedded one of these runs, else this machine's.",
     ),
 ]
-Creds = Annotated[Path | None, typer.Option(help="A file with credentials for the server.")]
+Creds = Annotated[
+    str | None, typer.Option(metavar="PATH", help="A file with credentials for the server.")
+]
 Session = Annotated[str, typer.Argument(help="The session's name.")]
+MakeOnly = Annotated[
+    bool, typer.Option("--make-only", help="End when the session is made; others serve it.")
+]
+FromHere = Annotated[
+    str | None,
+    typer.Option(metavar="OLD", help="Begin the session where OLD ended, which cannot go on."),
+]
+Lease = Annotated[
+    float, typer.Option(min=0.2, help="Seconds of silence after which another one takes over.")
+]
+Lost = Annotated[
+    float, typer.Option(min=0.2, help="Seconds of silence after which an agent has left.")
+]
+Timeout = Annotated[float, typer.Option(min=0.1, help="Seconds that an activation may take.")]
 
 
 def _needs_nats(command: Callable[..., None]) -> Callable[..., None]:
@@ -62,18 +79,14 @@ def serve(
         typer.Option(metavar="PATTERN", help="Take sessions like 'news-*' that nobody owns."),
     ] = None,
     most: Annotated[int, typer.Option(min=1, help="How many sessions at once.")] = 50,
+    make_only: MakeOnly = False,
+    from_here: FromHere = None,
     agents: Annotated[
         str, typer.Option(metavar="A,B", help="Agents that are there before they come.")
     ] = "",
-    lease: Annotated[
-        float, typer.Option(min=0.2, help="Seconds of silence after which another one takes over.")
-    ] = 6.0,
-    lost: Annotated[
-        float, typer.Option(min=0.2, help="Seconds of silence after which an agent has left.")
-    ] = 30.0,
-    timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds that an activation may take.")
-    ] = 60.0,
+    lease: Lease = 6.0,
+    lost: Lost = 30.0,
+    timeout: Timeout = 60.0,
     replicas: Annotated[
         int, typer.Option(min=1, max=5, help="How many servers keep each message.")
     ] = 1,
@@ -93,6 +106,8 @@ def serve(
     from dig.adapters.nats.takeover import Service
     from dig.traces.otel.otlp import exported_metrics
 
+    if session is None and (make_only or from_here):
+        raise SettingsError("--make-only and --from-here make one session: name it by --session")
     if (session is None) is (sessions is None):
         raise SettingsError("name one session (--session news), or many (--sessions 'news-*')")
     setup = _setup(session or "", given, config, detector, timeout)
@@ -101,9 +116,10 @@ def serve(
         storage=Storage(replicas=replicas),
     )  # fmt: skip
     more: dict[str, Any] = {"service": service, "is_recorded": not detector}
-    more["credentials"] = str(credentials) if credentials else None
+    more["credentials"] = credentials
     with exported_metrics(), _server(nats, embedded, runs) as url:
         if session is not None:
+            more |= {"after": from_here, "is_only_made": make_only}
             _run(partial(serve, url, session, setup, _names(agents), **more))
         else:
             _run(partial(serve_all, url, str(sessions), most, setup, **more))
@@ -158,6 +174,7 @@ def agent(
 
     The same name may be served by several processes: they share its work.
     """
+    from dig.adapters.nats import join
     from dig.adapters.nats.calls import is_plain
     from dig.tasks.user_objects import load
 
@@ -172,15 +189,12 @@ def agent(
         raise SettingsError(f"{source} has no agent called {absent[0]!r}")
     if len(team) > 1 and is_plain(source_object):
         raise SettingsError(f"{source} is one function: several names need a mapping with all")
-    creds = str(credentials) if credentials else None
+
+    async def run() -> None:
+        await join(session, team, nats=url, credentials=credentials)
+
     with _server(nats, False, runs) as url:
-        _run(partial(_join, session, team, nats=url, credentials=creds))
-
-
-async def _join(*args: Any, **more: Any) -> None:
-    import dig
-
-    await dig.join(*args, **more)
+        _run(run)
 
 
 @app.command()
@@ -197,20 +211,16 @@ def ask(
 ) -> None:
     """Give a session a problem, wait for the answer, and print the answer as JSON."""
     from dig.adapters.nats.client import ask
-    from dig.adapters.nats.connection import connect
 
     try:
         payload = json.loads(problem)
     except ValueError:
         payload = problem
 
-    async def run() -> None:
-        async with connect(url, credentials=creds) as client:
-            print(json.dumps(await ask(client, session, payload, to or ())))
+    async def run(client: "Client") -> None:
+        print(json.dumps(await ask(client, session, payload, to or ())))
 
-    creds = str(credentials) if credentials else None
-    with _server(nats, False, runs) as url:
-        _run(run)
+    _run_connected(nats, credentials, runs, run)
 
 
 @app.command()
@@ -221,21 +231,17 @@ def sessions(
     """List the sessions of a server with their owners; with --json also times and batches."""
     from rich.console import Console
 
-    from dig.adapters.nats.connection import connect
     from dig.adapters.nats.serving import session_rows
 
-    async def run() -> None:
-        async with connect(url, credentials=creds) as client:
-            rows = await session_rows(client)
+    async def run(client: "Client") -> None:
+        rows = await session_rows(client)
         if as_json:
             for row in rows:
                 print(json.dumps(row))
         else:
             Console().print(_table(rows))
 
-    creds = str(credentials) if credentials else None
-    with _server(nats, False, runs) as url:
-        _run(run)
+    _run_connected(nats, credentials, runs, run)
 
 
 def _table(rows: list[dict[str, Any]]) -> "Table":
@@ -267,18 +273,28 @@ def pull(
 
     `digmon view`, `check`, `why`, `report` and `fork` take them like any run.
     """
-    from dig.adapters.nats.connection import EXAMPLE, connect
+    from dig.adapters.nats.connection import EXAMPLE
     from dig.adapters.nats.pull import pull
 
     if nats != "-" and not set(nats) & set(".:"):
         raise SettingsError(f"the server comes before the session, and {nats!r} is none: {EXAMPLE}")
 
-    async def run() -> None:
-        async with connect(url, credentials=creds) as client:
-            await pull(client, runs, session, follow=not once, tell=warn)
+    async def run(client: "Client") -> None:
+        await pull(client, runs, session, follow=not once, tell=warn)
 
-    creds = str(credentials) if credentials else None
-    with _server(None if nats == "-" else nats, False, runs) as url:
+    _run_connected(None if nats == "-" else nats, credentials, runs, run)
+
+
+def _run_connected(
+    nats: str | None, credentials: str | None, runs: Path, main: Callable[["Client"], Any]
+) -> None:
+    from dig.adapters.nats.connection import connect
+
+    async def run() -> None:
+        async with connect(url, credentials=credentials) as client:
+            await main(client)
+
+    with _server(nats, False, runs) as url:
         _run(run)
 
 

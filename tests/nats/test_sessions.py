@@ -38,6 +38,7 @@ from dig.graph.records import End
 from dig.runtime import Decision, EventFate, NewEvent, View
 from dig.traces.replay.rerun import rerun
 from dig.traces.verify import verify
+from tests.runtime.test_component_failures import BrokenGate
 
 from .account import account_of, read_stream
 from .harness import (
@@ -387,6 +388,32 @@ async def test_a_detector_that_cannot_be_repeated_makes_a_session_unresumable(ur
 
         await until(is_marked)
         tasks.cancel_scope.cancel()
+
+
+async def test_a_session_begins_where_another_one_ended(url: str) -> None:
+    """It is made for others to serve; its first incident names the old one and its last record."""
+    async with connect(url) as client:
+        with pytest.raises(SettingsError, match="no session news"):
+            await serve(url, "next", SETUP, after=NAME, is_only_made=True)
+        await make_bucket(client)
+        await make_session(client, NAMES, SETUP, list(TEAM), SERVICE.storage)
+        await serve(url, "next", SETUP, list(TEAM), after=NAME, is_only_made=True)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(serve, url, "next", SETUP, service=SERVICE))
+            tasks.start_soon(partial(serve_agents, "next", TEAM, nats=url))
+            with anyio.fail_after(30):
+                assert await ask(client, "next", 1) == {"text": 1}
+            tasks.cancel_scope.cancel()
+        first = (await read_stream(client, "DIG_JOURNAL_next"))[0].data.splitlines()
+    assert len(first) == 2
+    assert json.loads(first[1])["detail"] == {"session": NAME, "record": 0, "reason": None}
+
+
+async def test_a_session_with_gates_is_refused(url: str) -> None:
+    """What a gate decides is in no record, so nobody could go on with it."""
+    setup = replace(SETUP, gates=[BrokenGate()])
+    with pytest.raises(SettingsError, match="cannot have gates: what a gate decides"):
+        await serve(url, NAME, setup, is_only_made=True)
 
 
 async def test_what_a_lost_connection_swallowed_is_read_again(

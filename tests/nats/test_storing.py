@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
+from nats.js.errors import APIError
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
@@ -15,10 +20,12 @@ from dig.adapters.nats import figures
 from dig.adapters.nats.client import AwaitedAnswers, ask, pose
 from dig.adapters.nats.connection import Connection, Message, store
 from dig.adapters.nats.names import KIND, VERSION, V
+from dig.adapters.nats.server import _await_start, free_port
 from dig.adapters.nats.session import HeldSession
+from dig.adapters.nats.streams import Storage
 
 from .account import account_of, read_stream
-from .harness import NAME, NAMES, session, until
+from .harness import NAME, NAMES, SERVICE, session, until
 
 pytestmark = pytest.mark.anyio
 
@@ -104,6 +111,53 @@ async def test_an_owner_measures_its_work(url: str, monkeypatch: pytest.MonkeyPa
     assert all(point.attributes == {"dig.session": NAME} for point in measured.values())
     assert measured["dig.session.late"].value == measured["dig.session.takeovers"].value == 1
     assert measured["dig.session.batch"].count >= 7  # two problems, five or more decisions
+
+
+@pytest.fixture
+def small(tmp_path: Path, server_program: Path) -> Iterator[str]:
+    """A server with room for 8 MB."""
+    port, config = free_port(), tmp_path / "dig.conf"
+    limits = f'store_dir: "{tmp_path}/store", max_file: 8MB'
+    config.write_text(f'listen: "127.0.0.1:{port}"\njetstream {{ {limits} }}\n')
+    with (tmp_path / "server.log").open("ab") as log:
+        server = subprocess.Popen([server_program, "-c", config], stdout=log, stderr=log)
+    try:
+        _await_start(server, port, tmp_path / "server.log")
+        yield f"nats://127.0.0.1:{port}"
+    finally:
+        server.kill()
+        server.wait()
+
+
+async def test_a_full_disk_stops_the_session_until_there_is_room(
+    small: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All stand still and say so; then all goes on, and nothing is lost or doubled."""
+    service = replace(SERVICE, storage=Storage(raw_bytes=3_000_000, ack_wait_s=1.0))
+    async with session(small, service=service) as (client, tasks):
+        answers, contexts = AwaitedAnswers(client, NAMES), list[str]()
+        await answers.open()
+        js = client.jetstream()
+        await js.add_stream(name="BALLAST", subjects=["ballast"])
+        with suppress(APIError):
+            while True:
+                await js.publish("ballast", b"x" * 100_000)
+
+        async def is_full() -> bool:
+            return "DIG_OWNERS.news is not stored yet: " in caplog.text
+
+        async def pose_one(number: int) -> None:
+            contexts.append(await pose(client, NAMES, f"{number:1000}"))
+
+        for number in range(20):
+            tasks.start_soon(pose_one, number)
+        await until(is_full)
+        await js.delete_stream("BALLAST")
+        for number in range(20):
+            while len(contexts) <= number:
+                await anyio.lowlevel.checkpoint()
+            await answers.of(contexts[number])
+        assert (await account_of(client, NAME)).faults == []
 
 
 def test_the_page_lists_every_figure() -> None:

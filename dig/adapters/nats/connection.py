@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio  # noqa: TID251  nats-py runs on it alone
 import json
+import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -230,13 +232,14 @@ async def last_of(js: JetStreamContext, stream: str, subject: str) -> api.RawStr
 
 async def patiently(ask: Callable[[], Any]) -> Any:
     """Ask the server until an answer comes; ``None``: nothing of the kind is there."""
-    while True:
+    for attempt in count():
         try:
             return await ask()
         except NotFoundError:
             return None
         except TROUBLE as error:
-            logger.debug("dig: asked again: %s", error)
+            level = logging.WARNING if attempt == 10 else logging.DEBUG
+            logger.log(level, "dig: the server is asked again: %s", error)
             await anyio.sleep(0.1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Any
 
 import anyio
 from nats.aio.client import Client
+from nats.js import JetStreamContext
 
 from dig._util.json_text import parse_row
 from dig.errors import SettingsError, WrongSequenceError
@@ -29,10 +31,13 @@ from .connection import (
     store,
 )
 from .figures import INSTRUMENTS
-from .names import EPOCH, RAW, Subjects, journal_headers
+from .names import EPOCH, RAW, Subjects, journal_headers, no_session
 from .ownership import UNRESUMABLE, read_key
 from .streams import Storage, list_sessions, make_bucket, make_streams
 from .takeover import Attendant, Service, SetupOf
+
+AFTER = "comes after"
+"""The first incident of a session that takes the place of another one."""
 
 
 def recorded_setup(line: bytes) -> Setup:
@@ -45,8 +50,9 @@ def recorded_setup(line: bytes) -> Setup:
 
 
 async def make_session(
-    client: Client, names: Subjects, setup: Setup, agents: Sequence[str], storage: Storage
-) -> None:
+    client: Client, names: Subjects, setup: Setup, agents: Sequence[str], storage: Storage,
+    after: str | None = None,
+) -> None:  # fmt: skip
     """Make the streams of a session and the first message of the journal, unless present.
 
     Args:
@@ -55,12 +61,20 @@ async def make_session(
         setup: Its setup; its description stands in the journal's first line.
         agents: The agents that are there from the beginning; others join by their first heartbeat.
         storage: The settings of its streams.
+        after: The session that it comes after; its first incident tells of the end of that one.
 
     Raises:
-        SettingsError: The setup has gates, whose decisions are not recorded; or it is no session.
+        SettingsError: The setup has gates, or is no session; or `after` is not there.
     """
-    if setup.gates or not setup.session:
-        raise SettingsError("a served run is a session (`session=True`) and has no gates")
+    if not setup.session:
+        raise SettingsError("a served run is a session: make its setup with session=True")
+    if setup.gates:
+        raise SettingsError(
+            "a session on several machines cannot have gates: what a gate decides is not recorded, "
+            "so no other process could go on with it; use a delivery policy or a healer"
+        )
+    js = client.jetstream(timeout=ANSWER_S)
+    end = await _end_of(js, Subjects(after)) if after else None
     await make_streams(client, names, storage)
     lines = SealedLines(setup.header())
     text: list[bytes] = []
@@ -68,18 +82,27 @@ async def make_session(
     def take(record: Record) -> None:
         text.append(lines.line(record, keeps_payload=True))
 
-    setup.monitor(agents, float, take)
+    monitor = setup.monitor(agents, float, take)
+    if end is not None:
+        monitor.incident(AFTER, end)
     headers = journal_headers(0, len(text) - 1, 0, 0)
-    try:
-        js = client.jetstream(timeout=ANSWER_S)
+    with suppress(WrongSequenceError):  # it has begun already
         await store(js, names.journal_subject, b"".join(text), headers)
-    except WrongSequenceError:  # it has begun already
-        pass
+
+
+async def _end_of(js: JetStreamContext, names: Subjects) -> dict[str, Any]:
+    """The last record of a session, and why it cannot go on, if it cannot."""
+    last = await last_of(js, names.journal, names.journal_subject)
+    if last is None:
+        raise no_session(names.session)
+    reason = (await read_key(js, names)).says.get(UNRESUMABLE)
+    return {"session": names.session, "record": number(last), "reason": reason}
 
 
 async def serve(
     url: str, session: str, setup: Setup, agents: Sequence[str] = (), *,
     service: Service | None = None, credentials: str | None = None, is_recorded: bool = False,
+    after: str | None = None, is_only_made: bool = False,
 ) -> None:  # fmt: skip
     """Serve a session until cancellation.
 
@@ -91,12 +114,16 @@ async def serve(
         service: How it is served.
         credentials: The path of a file with credentials.
         is_recorded: Whether the setup of a session that is there is taken from its journal.
+        after: As for `make_session`.
+        is_only_made: Whether to end when the session is there, for other processes to serve.
     """
     service, names = service or Service(), Subjects(session)
     attendants: list[Attendant] = []
     async with connect(url, credentials=credentials, on_change=_telling(attendants)) as client:
         await make_bucket(client, service.storage.replicas)
-        await make_session(client, names, setup, agents, service.storage)
+        await make_session(client, names, setup, agents, service.storage, after)
+        if is_only_made:
+            return
         setup_of: SetupOf = recorded_setup if is_recorded else lambda line: setup
         attendants.append(Attendant(client, names, setup_of, service))
         await attendants[0].attend()
