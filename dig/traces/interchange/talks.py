@@ -100,9 +100,17 @@ class Talks:
         """Take a text in the queue of the main agent: maybe a notification."""
         self.done.add(_element(text, "task-id"))
 
-    def called(self, use: str, key: str) -> Thread | None:
-        """The call with an id; else the agent's first call without an end, or the last."""
-        threads = self.keys.get(key, [])
+    def called(self, use: str, key: str, summary: str = "") -> Thread | None:
+        """The call with an id; else the agent's first call without an end, or the last.
+
+        Args:
+            use: The id of the use of the tool, if known.
+            key: The agent's id or name.
+            summary: A text that may quote the title of the call, for calls without an id.
+        """
+        threads = self.keys.get(key) or [
+            call for call in self.calls.values() if call.title and f'"{call.title}"' in summary
+        ]
         open_threads = [thread for thread in threads if thread not in self.ends]
         return self.calls.get(use) or next(iter(open_threads or threads[-1:]), None)
 
@@ -161,8 +169,9 @@ class Talk:
         self.prompt = self.use = ""
         self.us = self._worked_us = 0
         self._asks: list[ThreadStep] = []
-        self._tools: dict[str, tuple[str, Node]] = {}  # without a result
-        self._batch, self._message = list[ThreadStep](), object()
+        self._tools: dict[str, tuple[str, Node, object]] = {}  # without a result; their messages
+        self._batch = list[ThreadStep]()
+        self._message: object = None
         self._counted: Mapping[str, float] = {}
         self._is_open = self.is_answered = False
         self._said: str | None = None
@@ -199,7 +208,7 @@ class Talk:
 
     def _ask(self, text: str, type: str = "problem", *, is_queued: bool = False) -> None:
         self.prompt = self.prompt or text.strip()
-        if self.is_answered or self._error is not None or (self._tools and not is_queued):
+        if self.is_answered or self._error is not None or (self._awaits() and not is_queued):
             self._close(_LEFT)
         if self._is_main:
             self._asks.append(ThreadStep(self.us, "ask", text=text, type=type))
@@ -210,7 +219,9 @@ class Talk:
 
     def _notice(self, note: str) -> None:
         status, summary = _element(note, "status") or "completed", _element(note, "summary")
-        thread = self._session.called(_element(note, "tool-use-id"), _element(note, "task-id"))
+        thread = self._session.called(
+            _element(note, "tool-use-id"), _element(note, "task-id"), summary
+        )
         if thread is not None:
             error = None if status == "completed" else summary or status
             self.read(thread, _element(note, "result"), error, status in ("killed", "stopped"))
@@ -237,6 +248,11 @@ class Talk:
         """Take the report of a subagent."""
         if self.is_answered:
             self._close(_LEFT)
+        self._read(thread, text, error, is_cancelled)
+
+    def _read(
+        self, thread: Thread, text: str | None, error: str | None, is_cancelled: bool
+    ) -> None:
         end = ThreadStep(self.us, "report", None, text, error, is_cancelled)
         self._session.ends.setdefault(thread, end)
         self._add("read", thread)
@@ -264,7 +280,7 @@ class Talk:
     def say(self, text: str) -> None:
         """Take a text of the agent; the last of a turn is the answer."""
         if text.strip():
-            self._said, self.is_answered = text, not self._tools
+            self._said, self.is_answered = text, not self._awaits()
 
     def stop(self, error: str | None = None) -> None:
         """Take the end of a turn, or the program's error in the place of an answer."""
@@ -272,13 +288,22 @@ class Talk:
 
     def rest(self) -> None:
         """Take the end of the file for the end of the turn, unless a tool is still at work."""
-        if self._is_open and not self._tools:
+        if self._is_open and not self._awaits():
             self.stop(self._error)
+
+    def _awaits(self) -> bool:
+        """Whether a tool of the latest message has no result; a later message shows there was one.
+
+        Calls in the background have none.
+        """
+        uses = [use for use, (_, _, message) in self._tools.items() if message == self._message]
+        calls = [self._session.calls.get(use) for use in uses]
+        return any(thread is None or not thread.is_background for thread in calls)
 
     def use_tool(self, use: str, name: str, given: Node) -> None:
         """Take the use of a tool."""
         self.is_answered = False
-        self._tools[use] = name, given
+        self._tools[use] = name, given, self._message
         if name in CALLS:
             self.call(use, given)
 
@@ -319,7 +344,7 @@ class Talk:
         """
         self._tick(us)
         self.is_answered = False
-        name, given = self._tools.pop(use, ("", {}))
+        name, given, _ = self._tools.pop(use, ("", {}, None))
         facts, session = as_node(facts), self._session
         thread = session.calls.get(use)
         resumed = session.keys.get(str(facts.get("resumedAgentId")), [])
@@ -383,11 +408,10 @@ class Talk:
         if not self._is_open:
             return
         is_done = self.is_answered or self._error is not None
-        calls = [self._session.calls.get(use) for use in self._tools]
-        self._tools = {}
-        for thread in calls if not is_done else ():
+        calls, self._tools = [self._session.calls.get(use) for use in self._tools], {}
+        for thread in calls:
             if thread is not None and not thread.is_background:
-                self.read(thread, None, error, is_cancelled=True)
+                self._read(thread, None, None if is_done else error, is_cancelled=not is_done)
         failure = None if self.is_answered else self._error or error
         kind: Kind = "report" if not self._is_main else "fail" if failure else "answer"
         end = self._add(kind, text=self._said, error=failure, is_cancelled=not is_done)

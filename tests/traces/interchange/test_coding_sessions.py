@@ -474,6 +474,53 @@ def test_rows_with_anything_in_them_make_a_valid_trace_or_one_error(
     check_run(trace, standard())
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(0, 3), st.booleans())
+def test_of_any_session_exactly_the_reports_that_nobody_read_are_named(
+    tmp_path_factory: pytest.TempPathFactory, chance: random.Random, lost: int, with_files: bool
+) -> None:
+    """Requests, calls in the foreground and background, and notifications in any order."""
+    main, sides, waiting = Talk().user("Begin"), list[Talk](), list[str]()
+    for number in range(1, chance.randint(2, 13)):
+        kind = chance.choice(("ask", "say", "foreground", "background", "notify", "tool"))
+        if kind == "ask":
+            main.say(f"So far {number}").user(f"Question {number}")
+        elif kind == "say":
+            main.say(f"I go on with {number}")
+        elif kind == "tool":
+            main.use(f"t{number}", "Bash", command="ls").result(f"t{number}", "..")
+        elif kind == "notify" and waiting:
+            main.notified(waiting.pop(chance.randrange(len(waiting))), "found")
+        elif kind in ("foreground", "background"):
+            agent = f"a{number}"
+            if kind == "background":
+                main.spawn(f"c{number}", f"Work {number}", run_in_background=True)
+                main.launched(f"c{number}", agent)
+                waiting.append(agent)
+            else:
+                main.spawn(f"c{number}", f"Work {number}")
+                main.result(f"c{number}", "found", main.seconds + 20, facts={"agentId": agent})
+            sides.append(
+                subagent(agent, f"Do: Work {number}", main.seconds - 19 * (kind[0] == "f"))
+            )
+    missing = waiting[:lost]
+    for agent in waiting[lost:]:
+        main.notified(agent, "found")
+    main.say("The end.", main.seconds + 100)
+    path = store(tmp_path_factory.mktemp("any"), main, *(sides if with_files else ()))
+    assert {name.partition("(")[2].strip(")") for name in unread(path)} == set(missing)
+    assert set(alarms(path)) == ({"ET"} if missing else set())
+
+
+def test_calls_without_results_in_the_file_are_found_too(tmp_path: Path) -> None:
+    """Some exports leave results out: a further message shows that they were there."""
+    main = Talk().user("Look").spawn("c1", "A").spawn("b1", "B", run_in_background=True)
+    main.spawn("b2", "C", run_in_background=True).say("They work.")
+    note = notification("x1", "found").replace("Agent completed", 'Agent "B" completed')
+    path = store(tmp_path, main.user(note).say("Done."))
+    assert (raised(path), unread(path)) == ([("ET", "error")], ["Explore#3's task: C"])
+
+
 REAL = os.environ.get("DIG_CODING_AGENTS")
 
 
