@@ -21,6 +21,8 @@ WRAPPED := dev,ag2,agent-framework,autogen,langgraph,openai-agents
 ALSO_agent-framework := 'agent-framework-orchestrations~=1.4.0'
 ALSO_autogen := 'autogen-ext[openai]'
 ALSO_langgraph := 'langchain>=1.2,<1.5' langchain-openai
+ALSO_openai-agents := openinference-instrumentation-openai-agents \
+	opentelemetry-instrumentation-genai-openai-agents pydantic-ai-slim
 
 # The oldest versions of a framework that its extra names: each lower bound, as a pin.
 OLDEST = $$('$(PYTHON)' -c 'import re, sys, tomllib; \

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, NamedTuple
 
 from dig.graph.records import HANDOFF, REQUEST_FAILED, Failure, Fate
@@ -145,10 +144,10 @@ class Calls:
 
     def _reserve(self, agent: str) -> str:
         """The agent's name, or a new instance if the agent is at work."""
-        instance = agent
+        instance, agents, number = agent, self._scribe.graph.agents, 2
         if agent in self._at_work:
-            names = (f"{agent}#{number}" for number in count(2))
-            instance = next(name for name in names if name not in self._scribe.graph.agents)
+            while (instance := f"{agent}#{number}") in agents:
+                number += 1
             self._guests.add(instance)
             self._scribe.join(instance)
         self._at_work.add(instance)

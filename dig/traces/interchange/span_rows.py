@@ -10,6 +10,7 @@ import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -147,9 +148,12 @@ def _row(span: Mapping[str, Any], resource: Any) -> SpanRow:
 
 def _get(row: Mapping[str, Any], key: str) -> Any:
     """The value of a key, in camel case or with underscores."""
-    if key in row:
-        return row[key]
-    return row.get("".join(f"_{c.lower()}" if c.isupper() else c for c in key))
+    return row[key] if key in row else row.get(_snake(key))
+
+
+@cache
+def _snake(key: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in key)
 
 
 def _id(value: Any) -> str:
