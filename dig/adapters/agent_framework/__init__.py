@@ -23,7 +23,7 @@ __all__ = ["plan"]
 VERSIONS = ("1.23.0", "1.24")
 """The lowest version of the core that this was tested with, and the first that it was not."""
 
-CAN = frozenset({"annotate", "tell", "hold", "bounce", "reroute"})
+CAN = frozenset({"annotate", "tell", "hold", "bounce", "reroute", "stop", "meter", "hand_back"})
 
 WORKFLOW = ("_restored_checkpoint_id", "_runner", "executors", "get_executors_list")
 RUNNER = (

@@ -57,6 +57,17 @@ def answer(outputs: list[Any]) -> Any:
     return payloads[0] if len(payloads) == 1 else payloads
 
 
+def usage_of(executor: af.AgentExecutor, response: Any) -> dict[str, Any]:
+    """The usage of an agent's response, for the budget."""
+    usage = getattr(response, "usage_details", None) or {}
+    return {
+        "model": getattr(getattr(executor.agent, "client", None), "model", None),
+        "input_tokens": usage.get("input_token_count") or 0,
+        "output_tokens": usage.get("output_token_count") or 0,
+        "cached_tokens": usage.get("cache_read_input_token_count") or 0,
+    }
+
+
 def is_notice(data: Any) -> bool:
     """Whether a message is only to be kept in mind, and asks for nothing."""
     # Its type alone is looked at: a proxy may raise when it is asked of what class it is.

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_framework import WorkflowConvergenceException, WorkflowMessage
 from agent_framework._workflows._const import INTERNAL_SOURCE_ID
 
 from dig.adapters import base
+from dig.errors import BudgetExceeded
 from dig.graph.records import Failure
 
 from .handlers import shown
 from .team import WorkflowTeam
+
+if TYPE_CHECKING:
+    from dig.runtime.spending import Account
 
 DROPPED = base.CalledOffError("the stream was dropped before its end, and another run has begun")
 """Reason in a trace for a run whose caller is gone; it is never raised."""
@@ -28,6 +32,8 @@ class WorkflowRun:
         inputs: The latest input of each executor.
         outputs: The outputs of executors, in order.
         asks: The questions of executors to a person; the run is over then, and another one goes on.
+        stopped: The account of the run, once a budget has stopped it.
+        refused: The first event without budget, which the entry executor has in its last turn.
         caller: The turn that has called the workflow, if it is within another one: it asks in
             place of the outside, and gets the answer, which never comes back.
     """
@@ -39,6 +45,9 @@ class WorkflowRun:
         self.inputs: dict[str, WorkflowMessage] = {}
         self.outputs: list[tuple[str, Any]] = []
         self.asks: list[Any] = []
+        self.stopped: Account | None = None
+        self.refused = ""
+        self._before: int | None = None  # the number of outputs before the last turn
         self._team = team
         self._session = team.session
         self._is_over = False
@@ -72,6 +81,31 @@ class WorkflowRun:
         """Note the requests still waiting for a person, of earlier runs too."""
         self.asks = [shown(request.data) for request in requests.values()]
         self._team.call_off(requests)
+
+    def last_round(self) -> list[WorkflowMessage]:
+        """The latest input of the entry executor, for its last turn in a stopped run."""
+        account, budget, team = self.stopped, self._session.budget, self._team
+        if account is None or budget is None or not self.refused or not team.has_iterations_left:
+            return []
+        name = team.executor(account.entry)
+        if team.inner(name) is None or not budget.hand_back(account):
+            return []
+        self._before = len(self.outputs)
+        message = replace(self.inputs[name], source_id=INTERNAL_SOURCE_ID(name), target_id=name)
+        return [team.send_back(self.refused, message)]
+
+    def check_budget(self) -> None:
+        """Raise to the caller of a stopped run without an output of the last turn.
+
+        Raises:
+            BudgetExceeded: There is none.
+        """
+        account, before = self.stopped, self._before
+        if account is None or self.caller is not None:
+            return
+        names = [] if before is None else [name for name, _ in self.outputs[before:]]
+        if account.entry not in map(self._team.agent, names):
+            raise account.exceeded()
 
     def submit(self) -> None:
         """Submit the outputs of a workflow with nothing left to do.
@@ -133,7 +167,8 @@ class WorkflowRun:
             return
         self._team.give_up()
         self._team.withdraw(self._team.put_away())
-        kind: Failure = "limit" if isinstance(error, WorkflowConvergenceException) else "error"
+        is_limit = isinstance(error, WorkflowConvergenceException | BudgetExceeded)
+        kind: Failure = "limit" if is_limit else "error"
         if self.is_asked:
             session.release(*self._team.last_words())
             turn = session.begin(end)
@@ -153,7 +188,7 @@ class WorkflowRun:
     def _submitters(self, turn: base.Turn) -> list[str]:
         """The executors to ask again: the silent executors, or else all with an answer."""
         team = self._team
-        if self.asks or team.has_failed or not team.has_iterations_left:
+        if self.asks or self.stopped or team.has_failed or not team.has_iterations_left:
             return []
         ended = [event for event in turn.events if team.executor(event.sender) in self.inputs]
         silent = [event for event in ended if event.type == "notice"]

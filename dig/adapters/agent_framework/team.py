@@ -255,13 +255,15 @@ class WorkflowTeam(base.AdapterState):
         state = self.session.monitor.graph.agents[self.end]
         return (*state.buffer, *state.incoming)
 
-    def withdraw(self, deliveries: Collection[handlers.ExecutorDelivery]) -> list[str]:
-        """Move the events of undelivered messages to the end; gives these events."""
+    def withdraw(
+        self, deliveries: Collection[handlers.ExecutorDelivery], to: str = ""
+    ) -> list[str]:
+        """Move the events of undelivered messages to an agent, or the end; gives these events."""
         events = [event for delivery in deliveries for event in delivery.events]
         self.session.release(*events)  # all of them first, since some wait for others
         for delivery in deliveries:
             instance = self.session.reserve_instance(self.agent(delivery.executor))
-            self.session.withdraw(instance, delivery.events, self.end)
+            self.session.withdraw(instance, delivery.events, to or self.end)
         return events
 
     def put_aside(self) -> list[handlers.ExecutorDelivery]:
@@ -338,6 +340,26 @@ class WorkflowTeam(base.AdapterState):
 
     # --- handlers ---
 
+    @property
+    def hides_notes(self) -> bool:
+        """Whether executors are shown no notes; the note of a last turn is shown in any mode."""
+        return self.only_observes and not (self.run is not None and self.run.stopped)
+
+    def refuse(self, delivery: handlers.ExecutorDelivery) -> bool:
+        """Refuse the turn of a handler at a limit of the budget; its events go elsewhere."""
+        budget, run = self.session.budget, self.run
+        if budget is None or run is None or (run.refused and run.refused in delivery.events):
+            return False
+        account = budget.refuses(*delivery.events)
+        if account is None:
+            return False
+        run.stopped, to = account, self.end
+        if not run.refused and self.executor(account.entry) in run.inputs:
+            run.refused, to = delivery.events[0], account.entry
+        if to != self.agent(delivery.executor):  # else it lies there already
+            self.withdraw([delivery], to)
+        return True
+
     def begin(self, delivery: handlers.ExecutorDelivery) -> handlers.HandlerRun | None:
         """A handler begins."""
         if self.run is None:
@@ -349,6 +371,8 @@ class WorkflowTeam(base.AdapterState):
         turn = self._resume(delivery) or self.session.begin(agent, delivery.events)
         work = self._works[turn] = handlers.HandlerRun(delivery, turn)
         self.run.inputs[delivery.executor] = delivery.message
+        if self.run.refused and self.run.refused in delivery.events:
+            turn.notebook.texts.append(self.run.stopped.note)
         return work
 
     def send(self, message: WorkflowMessage) -> None:

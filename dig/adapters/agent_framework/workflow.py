@@ -12,7 +12,7 @@ import agent_framework as af
 
 from dig.adapters import base
 
-from .handlers import Edges, ExecutorDelivery, HandlerRun, decides, is_join
+from .handlers import Edges, ExecutorDelivery, HandlerRun, decides, is_join, usage_of
 from .run import DROPPED, WorkflowRun
 from .team import WorkflowTeam
 
@@ -21,6 +21,7 @@ Annotate = Callable[[Any, tuple[str, ...]], Any]
 
 
 NO_EVENTS: tuple[str, ...] = ()
+NO_MESSAGES: list[af.WorkflowMessage] = []
 
 
 class WorkflowPatches:
@@ -86,6 +87,12 @@ class WorkflowPatches:
                     self._step(run.give_in, error, default=None)
                     pending = bounced
                     break
+                last = self._step(run.last_round, default=NO_MESSAGES)
+                for message in last:
+                    await self._send(message)
+                if last:
+                    continue
+                run.check_budget()
                 messages = await self._submit(run)
                 if not messages:
                     break
@@ -194,10 +201,12 @@ class WorkflowPatches:
         self, handler: Callable[..., Any], delivery: ExecutorDelivery, data: Any, context: Any
     ) -> Any:
         """A handler works on a message."""
+        if self._step(self._team.refuse, delivery, default=False):
+            return None
         work = self._step(self._team.begin, delivery, default=None)
         if work is None:
             return await handler(data, context)
-        notes = () if self._team.only_observes else work.turn.notes
+        notes = () if self._team.hides_notes else work.turn.notes
         if self._annotate is not None and notes:
             data = self._session.guard.call(self._annotate, data, notes, default=data)
         try:
@@ -220,10 +229,19 @@ class WorkflowPatches:
         """Call an agent with notes beside the conversation."""
         turn = base.current.get()
         is_ours = turn is not None and turn.guard is self._session.guard
-        if turn is not None and is_ours and turn.notes and not self._team.only_observes:
+        if turn is not None and is_ours and turn.notes and not self._team.hides_notes:
             notes = [
                 af.Message("user", [base.NOTE.format(note)], author_name="monitor")
                 for note in turn.notes
             ]
             messages = [*(executor._cache if messages is None else messages), *notes]
-        return original(context, messages=messages)
+        response = original(context, messages=messages)
+        if turn is None or self._session.budget is None:
+            return response
+
+        async def metered() -> Any:
+            answer = await response
+            turn.spend(usage_of(executor, answer))
+            return answer
+
+        return metered()
