@@ -79,9 +79,10 @@ def import_(
 ) -> None:
     """Make a trace of what another program recorded.
 
-    That is a graph of the reference implementation (schema dig.graph.v2), spans of OpenTelemetry
-    (those of several services in several files), or a message log. What the source does not say is
-    guessed; every guess is told, and stands in the trace.
+    That is a session of Claude Code, a team's config.json, an ATIF trajectory, a graph of the
+    reference implementation (schema dig.graph.v2), spans of OpenTelemetry (those of several
+    services in several files), or a message log. What the source does not say is guessed; every
+    guess is told, and stands in the trace.
     """
     from dig.traces.interchange.imports import import_file, save
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
-from dig._util.files import open_file
+from dig._util.files import open_file, read_file
 from dig.errors import TraceError
 from dig.graph.records import Record
 
@@ -46,7 +48,7 @@ def read_session(path: Path) -> tuple[list[Record], Guesses]:
     session = Talks(guesses)
     for file in agent_files(path):
         talk = session.talk(file.stem.removeprefix("agent-"))
-        talk.use = str(_meta(file).get("toolUseId", ""))
+        talk.use = _use_of(file)
         for row in _rows(file, guesses):
             _take(session, talk, row)
     roots: dict[str, str] = {}  # of the rows of subagents in the same file, as older versions write
@@ -78,35 +80,29 @@ def agent_files(path: Path) -> list[Path]:
     """The subagents' files of a session: in the session's directory, or (older) beside the file."""
     if is_subagent(path):
         return []
-    folder = path.with_suffix("") / "subagents"
-    files = sorted(folder.rglob("agent-*.jsonl"))
-    near = sorted(
-        [*path.parent.glob("agent-*.jsonl"), *path.parent.glob("subagents/agent-*.jsonl")]
-    )
-    own = session_id(path) if near else None
-    files += [file for file in near if own is not None and session_id(file) == own]
-    return [file for file in files if not file.is_symlink() and file.is_file()]
+    near = [*path.parent.glob("agent-*.jsonl"), *path.parent.glob("subagents/agent-*.jsonl")]
+    files = [file for file in near if session_id(file) == session_id(path) != ""]
+    files += (path.with_suffix("") / "subagents").rglob("agent-*.jsonl")
+    here = path.parent
+    place = here.resolve()  # no link leads out of it
+    return [file for file in sorted(files) if file.resolve() == place / file.relative_to(here)]
 
 
-def session_id(path: Path) -> str | None:
-    """The id of a file's session, as the first rows say."""
-    try:
-        with open_file(path) as file:
-            for _, line in zip(range(20), file, strict=False):
-                row = json.loads(line)
-                if isinstance(row, dict) and row.get("sessionId"):
-                    return str(row["sessionId"])
-    except (OSError, ValueError, RecursionError):
-        return None
-    return None
+@lru_cache(1024)
+def session_id(path: Path) -> str:
+    """The id of a file's session, as the first rows say; empty: none of them does."""
+    with suppress(TraceError):
+        rows = islice(_rows(path, Guesses()), 20)
+        return next((str(row["sessionId"]) for row in rows if row.get("sessionId")), "")
+    return ""
 
 
-def _meta(file: Path) -> dict[str, Any]:
-    try:
-        meta = json.loads(file.with_suffix(".meta.json").read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return meta if isinstance(meta, dict) else {}
+def _use_of(file: Path) -> str:
+    """The id of the use of the tool that called a subagent, if a file beside tells."""
+    with suppress(OSError, ValueError, RecursionError):
+        meta = json.loads(read_file(file.with_suffix(".meta.json")))
+        return str(as_node(meta).get("toolUseId", ""))
+    return ""
 
 
 def _rows(path: Path, guesses: Guesses) -> Iterator[Node]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from dig._util.json_text import parse
-from dig.errors import RecordError, TraceError
+from dig.errors import TraceError
 from dig.graph.records import Record
 
 from .scribe import Guesses
-from .source_files import head_of, read_text
+from .source_files import head_of, read_json
 from .talks import NO_TURN, as_nodes, micros_of, text_of
 from .threads import Thread, ThreadStep, ThreadWriter
 
@@ -49,19 +47,15 @@ def read_team(path: Path) -> tuple[list[Record], Guesses]:
         TraceError: A file cannot be read.
     """
     guesses = Guesses()
-    config: dict[str, Any] = {}
-    inboxes: list[tuple[str, Any]] = []
-    for file in team_files(path):
-        content = _load(file)
-        if isinstance(content, dict):
-            config = content
-        else:
-            inboxes.append((file.stem, content))
+    contents = {file: read_json(file) for file in team_files(path)}
+    config = next((node for node in contents.values() if isinstance(node, dict)), {})
     lead_name = str(config.get("leadAgentId") or "team-lead").partition("@")[0]
     threads = _members(config, lead_name)
     lead = threads[lead_name]
-    for owner, letters in inboxes:
-        _deliver(threads, threads.setdefault(owner, Thread(owner)), as_nodes(letters), lead)
+    for file, letters in contents.items():
+        if letters is not config:
+            owner = threads.setdefault(file.stem, Thread(file.stem))
+            _deliver(threads, owner, as_nodes(letters), lead)
     guesses.note("a message of a team was read when it was sent, if it was read at all")
     guesses.note("what the program says itself, and what a member did not read, are notices")
     told = [step.thread.text or "" for step in lead.steps if step.kind == "tell" and step.thread]
@@ -82,31 +76,19 @@ def read_team(path: Path) -> tuple[list[Record], Guesses]:
 def _call_all(lead: Thread, threads: dict[str, Thread], guesses: Guesses) -> None:
     """Have the lead begin, and call all members without a configuration."""
     calls = {step.thread: step for step in lead.steps if step.kind == "call" and step.thread}
-    starts = {
-        thread: min((step.us for step in thread.steps), default=0) for thread in threads.values()
-    }
-    first = min((us for us in starts.values() if us), default=0)
-    for thread, start in starts.items():
+    first = min((step.us for t in threads.values() for step in t.steps if step.us), default=0)
+    for thread in threads.values():
         if thread in calls:
-            calls[thread].us = min(calls[thread].us, start or calls[thread].us)
+            times = (step.us for step in [calls[thread], *thread.steps])
+            calls[thread].us = min(times)
         elif thread is not lead:
             guesses.note("a member that no configuration names was called by the lead")
             thread.type = "notice"  # nobody knows what it was asked, so nothing is missing
             lead.steps.append(ThreadStep(first, "call", thread=thread))
     if first and all(step.kind != "ask" for step in lead.steps):
         lead.steps.append(ThreadStep(first, "ask"))
-    lead.steps.sort(
-        key=lambda step: (step.us, ("ask", "call", step.kind, "answer").index(step.kind))
-    )
-
-
-def _load(path: Path) -> Any:
-    try:
-        return parse(read_text(path).lstrip("\ufeff"), "the file", finite=False)
-    except json.JSONDecodeError as error:
-        raise TraceError(path, error.lineno, f"is no JSON: {error.msg}") from None
-    except RecordError as error:
-        raise TraceError(path, None, str(error)) from None
+    order = ("ask", "call")
+    lead.steps.sort(key=lambda step: (step.us, (*order, step.kind).index(step.kind)))
 
 
 def _members(config: dict[str, Any], lead_name: str) -> dict[str, Thread]:
@@ -119,11 +101,9 @@ def _members(config: dict[str, Any], lead_name: str) -> dict[str, Thread]:
     for member in as_nodes(config.get("members")):
         name, joined = str(member.get("name")), micros_of(member.get("joinedAt"))
         if name not in threads and joined is not None:
-            prompt = text_of(member.get("prompt")) or None
-            threads[name] = Thread(
-                name, str(member.get("agentId") or ""), prompt, is_background=True
-            )
-            lead.steps.append(ThreadStep(joined, "call", thread=threads[name]))
+            title, prompt = text_of(member.get("agentId")), text_of(member.get("prompt")) or None
+            threads[name] = Thread(name, title, prompt, is_background=True)
+            lead.steps.append(ThreadStep(joined, "call", threads[name]))
     return threads
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 from dig._util.files import open_file
-from dig.errors import TraceError
+from dig._util.json_text import parse
+from dig.errors import RecordError, TraceError
 
 MOST_BYTES = 256 * 1024 * 1024
 """The largest file that is held in memory as a whole."""
@@ -44,3 +47,17 @@ def read_text(path: Path) -> str:
         raise TraceError(path, None, f"is not UTF-8 (byte {error.start})") from None
     except OSError as error:
         raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
+
+
+def read_json(path: Path) -> Any:
+    """The JSON value in a file of another program.
+
+    Raises:
+        TraceError: The file cannot be read, or is no JSON.
+    """
+    try:
+        return parse(read_text(path).lstrip("\ufeff"), "the file", finite=False)
+    except json.JSONDecodeError as error:
+        raise TraceError(path, error.lineno, f"is no JSON: {error.msg}") from None
+    except RecordError as error:
+        raise TraceError(path, None, str(error)) from None

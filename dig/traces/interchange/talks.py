@@ -25,6 +25,7 @@ _LAUNCHED = ("async_launched", "remote_launched", "teammate_spawned", "forked")
 _NOT_YET = ("timeout<", "not_ready<", "running<", "pending<")
 _LOCAL = ("<local-command", "<bash-", "<command-name>", "<command-message>")
 _LOCAL_ANSWER = ("<local-command-stdout>", "<bash-stdout>")
+_WRAPPED = ("<", "Another Claude session")
 _INTERRUPTED = "[Request interrupted by user"
 _REFUSED = ("tool use was rejected", "<tool_use_error>", "InputValidationError")
 _LEFT = "the turn was left before its end"
@@ -192,15 +193,18 @@ class Talk:
             is_queued: Whether the text came in the middle of a turn, which goes on.
         """
         self._tick(us)
-        notes = [body for _, body in elements(text, "task-notification")]
-        messages = list(elements(text, "teammate-message"))
+        wrapped = text if text.lstrip().startswith(_WRAPPED) else ""  # else it only quotes them
+        notes = [body for _, body in elements(wrapped, "task-notification")]
+        messages = list(elements(wrapped, "teammate-message"))
         for note in notes:
             self._notice(note)
         for head, body in messages:
             self.hear_from(head.partition('teammate_id="')[2].partition('"')[0], body)
         if text.startswith(_INTERRUPTED):
-            self._flush()
-            self._close(text.strip("[]"))
+            if self._asks or self._is_open:
+                self._flush()
+                self.is_answered = False
+                self._close(text.strip("[]"))
         elif text.startswith(_LOCAL_ANSWER):
             self._drop_local()
         elif text.strip() and not (notes or messages):
@@ -210,6 +214,7 @@ class Talk:
         self.prompt = self.prompt or text.strip()
         if self.is_answered or self._error is not None or (self._awaits() and not is_queued):
             self._close(_LEFT)
+        self._drop_local()
         if self._is_main:
             self._asks.append(ThreadStep(self.us, "ask", text=text, type=type))
 
@@ -219,9 +224,8 @@ class Talk:
 
     def _notice(self, note: str) -> None:
         status, summary = _element(note, "status") or "completed", _element(note, "summary")
-        thread = self._session.called(
-            _element(note, "tool-use-id"), _element(note, "task-id"), summary
-        )
+        use, key = _element(note, "tool-use-id"), _element(note, "task-id")
+        thread = self._session.called(use, key, summary)
         if thread is not None:
             error = None if status == "completed" else summary or status
             self.read(thread, _element(note, "result"), error, status in ("killed", "stopped"))

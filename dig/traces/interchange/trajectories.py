@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from dig._util.json_text import parse
-from dig.errors import RecordError, TraceError
+from dig.errors import TraceError
 from dig.graph.records import Record
 from dig.traces.usage import is_number
 
 from .scribe import Guesses
-from .source_files import read_text
+from .source_files import read_json
 from .talks import NO_TURN, Node, Talk, Talks, as_node, as_nodes, micros_of, text_of
 from .threads import ThreadWriter
 
@@ -47,12 +45,7 @@ def read_trajectory(path: Path) -> tuple[list[Record], Guesses]:
 
 
 def _load(path: Path) -> Node:
-    try:
-        root = parse(read_text(path).lstrip("\ufeff"), "the file", finite=False)
-    except json.JSONDecodeError as error:
-        raise TraceError(path, error.lineno, f"is no JSON: {error.msg}") from None
-    except RecordError as error:
-        raise TraceError(path, None, str(error)) from None
+    root = read_json(path)
     if not isinstance(root, dict) or not isinstance(root.get("steps"), list):
         raise TraceError(path, None, "is no trajectory: it has no list `steps`")
     return root

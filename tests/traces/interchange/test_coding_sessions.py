@@ -265,6 +265,22 @@ def test_commands_of_the_terminal_are_no_requests(tmp_path: Path) -> None:
     )
 
 
+def test_a_prompt_that_quotes_a_notification_is_a_prompt(tmp_path: Path) -> None:
+    main = Talk().user("Look").spawn("c1", "Look", run_in_background=True).launched("c1", "a1")
+    main.say("Wait.").user(f"What is this? {notification('a1', 'found')}").say("A notification.")
+    assert alarms(store(tmp_path, main, subagent("a1", "Do: Look", 3))) == ["ET"]
+
+
+def test_an_interruption_of_a_text_or_of_nothing_is_no_answer(tmp_path: Path) -> None:
+    stop = "[Request interrupted by user]"
+    talk = (
+        Talk().user(stop).user("One?").say("One is").user(stop).user(stop).user("Two?").say("Two.")
+    )
+    imported = import_file(store(tmp_path, talk))
+    assert answers(imported) == ["Two."]
+    assert [cancelled for _, _, cancelled in ended(imported)] == [True, False]
+
+
 # --- sessions that went wrong ---
 
 
