@@ -78,7 +78,7 @@ def test_et_an_early_answer_goes_back_where_that_is_allowed() -> None:
     watched.must_be_sound()
     watched = Watched("heal")
     assert play(asked, watched).returned == "'half of it'"
-    assert watched.incidents() == ["downgraded"]
+    assert watched.incidents() == ["downgraded", "work_after_answer"]
 
 
 def test_dl_agents_that_work_in_turn_and_ask_each_other_are_found_at_once() -> None:

@@ -238,9 +238,10 @@ async def test_what_is_not_allowed_is_done_in_a_lesser_way_and_written_down() ->
     answer, it = await ask_early(early(), mode="heal")
     assert (answer, it.patterns) == (1, ["ET"])
     assert [row["action"] for row in it.rows("heal")] == ["inject"]
-    assert [(row["what"], row["detail"]["reason"]) for row in it.rows("incident")] == [
-        ("downgraded", "bounce is not declared")
-    ]
+    incidents = {row["what"]: row["detail"] for row in it.rows("incident")}
+    assert incidents["downgraded"]["reason"] == "bounce is not declared"
+    # The answer stands, and the agent that it did not wait for is still at work.
+    assert incidents.keys() == {"downgraded", "work_after_answer"}
 
 
 async def ask_who_never_learns(team: Team) -> tuple[int, Watched]:
