@@ -77,9 +77,7 @@ class HostBudget:
         """Note the accepted answers among some effects."""
         for effect in effects:
             if isinstance(effect, Answered):
-                graph = self._monitor.graph
-                asked = effect.problems if graph.run.session else graph.source_ids([0])
-                self.spending.answered(asked)
+                self.spending.answered(effect.event)
 
     # --- inside ---
 

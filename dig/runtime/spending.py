@@ -214,9 +214,11 @@ class TeamSpending:
             account.stage = "over" if account.is_answered else "stopped"
             self._due.append({**account.reached, "stage": "stopped"})
 
-    def answered(self, requests: Iterable[str]) -> None:
-        """Note an accepted answer to some requests."""
-        for account in filter(None, map(self._accounts.get, requests)):
+    def answered(self, answer: str) -> None:
+        """Note an accepted answer to the requests behind it, of which an agent's memory is none."""
+        history = self._graph.history
+        last = self.last.get(history.by(history.event_number(answer)) or "")
+        for account in self.accounts([answer]) if last is None else [last]:
             account.is_answered = True
             if account.stage in ("stopped", "asked", "last"):
                 account.stage = "over"

@@ -80,9 +80,9 @@ def test_without_the_floor_the_entry_agent_has_no_last_turn() -> None:
 
 
 def test_channels_have_a_budget_each() -> None:
-    heard, session, _ = ask("half", {"turns": 4}, channels=20)
-    assert [len(said) for said in heard] == [4 + 1 + 1] * 20
-    assert session.statistics().partial == 20
+    heard, session, _ = ask("half", {"turns": 4}, channels=8)
+    assert [len(said) for said in heard] == [4 + 1 + 1] * 8
+    assert session.statistics().partial == 8
     assert session.statistics().faults == 0
 
 

@@ -56,5 +56,5 @@ def plan(team: Any, *, handoff: Callable[[Mapping[str, Any]], bool] | None = Non
     def wake(name: str, note: str) -> None:
         attached[0].wake(name)
 
-    can = frozenset({"annotate", "tell", "wake", "hold", "bounce"})
+    can = frozenset({"annotate", "tell", "wake", "hold", "bounce", "stop", "meter", "hand_back"})
     return WrapPlan("an AG2 hub", agents, attach, can, on_note=wake)

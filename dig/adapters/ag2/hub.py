@@ -7,18 +7,22 @@ class `AgentClient` is replaced while any hub is wrapped; agents of other hubs p
 from __future__ import annotations
 
 import asyncio  # noqa: TID251  the hub runs on it alone
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial, wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ag2.events import ModelRequest, TextInput
 from ag2.middleware import BaseMiddleware
-from ag2.network import AgentClient
+from ag2.network import EV_PACKET, EV_TEXT, AgentClient
 
 from dig.adapters import base
+from dig.detectors.budget import limit_text
 
 from .team import AgentRun, HubTeam, OutgoingEnvelope
+
+if TYPE_CHECKING:
+    from dig.runtime.spending import Account
 
 
 class TurnMiddleware(BaseMiddleware):  # type: ignore[misc]
@@ -27,11 +31,12 @@ class TurnMiddleware(BaseMiddleware):  # type: ignore[misc]
     def __init__(
         self, event: Any, context: Any, *, read_notes: Callable[[], tuple[str, ...]], shown: int,
         waiting: Callable[[], AbstractContextManager[None]],
+        spend: Callable[[Mapping[str, Any]], object],
     ) -> None:  # fmt: skip
         """Begin with the first `shown` notes in the request; ask persons in `waiting()`."""
         super().__init__(event, context)
         self._read_notes = read_notes
-        self._waiting = waiting
+        self._waiting, self._spend = waiting, spend
         self._count = shown
         self._requests: list[tuple[int, ModelRequest]] = []  # after how many events, the note
 
@@ -45,13 +50,28 @@ class TurnMiddleware(BaseMiddleware):  # type: ignore[misc]
         messages = list(events)
         for place, request in reversed(self._requests):
             messages.insert(place, request)
-        return await call_next(messages if self._requests else events, context)
+        response = await call_next(messages if self._requests else events, context)
+        self._spend(usage_of(response))
+        return response
 
     async def on_human_input(self, call_next: Any, event: Any, context: Any) -> Any:
         """Ask a person (`hitl_hook`), and report the wait."""
         with self._waiting():
             return await call_next(event, context)
 
+
+def usage_of(response: Any) -> dict[str, Any]:
+    """The usage of a model's response, for the budget."""
+    names = {
+        "input_tokens": "prompt_tokens", "output_tokens": "completion_tokens",
+        "cached_tokens": "cache_read_input_tokens",
+    }  # fmt: skip
+    usage = getattr(response, "usage", None)
+    counts = {key: getattr(usage, name, None) or 0 for key, name in names.items()}
+    return {**counts, "model": getattr(response, "model", None)}
+
+
+MESSAGES = (EV_TEXT, EV_PACKET)
 
 _patches: dict[int, HubPatches] = {}  # by the id of their hub
 _receive = AgentClient.receive
@@ -128,9 +148,17 @@ class HubPatches:
                 return ""  # AG2's own handler, which posts this, does not look at it
         self._sent[id(envelope)] = outgoing
         try:
-            return await original(envelope)
+            posted = await original(envelope)
         finally:
             self._sent.pop(id(envelope), None)
+        if outgoing.closes is not None:
+            await self._close(envelope, outgoing.closes)
+        return posted
+
+    async def _close(self, envelope: Any, account: Account) -> None:
+        """Close the channel of a request that a budget has stopped."""
+        reason = limit_text(account.reached)
+        await self._hub.close_channel(envelope.channel_id, reason=reason)
 
     async def _dispatch(self, original: Callable[..., Any], envelope: Any, metadata: Any) -> Any:
         # The hub has accepted the envelope: the last place before an agent can have it.
@@ -159,7 +187,14 @@ class HubPatches:
             if self._step(self._team.resume, client, envelope, event, default=False):
                 await _receive(client, envelope)
                 return
+            refuse = self._team.refuse
+            account = self._step(refuse, client, envelope, event, instance, default=None)
+            if account is not None:
+                await self._close(envelope, account)
+                return
             run = self._step(self._team.begin, client, envelope, event, instance, default=None)
+        elif envelope.channel_id in self._team.stopped and envelope.event_type in MESSAGES:
+            return
         else:
             run = self._step(self._team.look_again, client, envelope, default=None)
         await self._handle(run, partial(_receive, client, envelope))
@@ -229,7 +264,8 @@ class HubPatches:
             return await original(*parts, **options)
 
         def read_notes() -> tuple[str, ...]:
-            return () if self._team.only_observes else turn.notes
+            is_hidden = self._team.only_observes and self._session.budget is None
+            return () if is_hidden else turn.notes
 
         @contextmanager
         def waiting() -> Iterator[None]:
@@ -241,8 +277,9 @@ class HubPatches:
 
         notes = read_notes()
         middleware = partial(
-            TurnMiddleware, read_notes=read_notes, shown=len(notes), waiting=waiting
-        )
+            TurnMiddleware, read_notes=read_notes, shown=len(notes), waiting=waiting,
+            spend=turn.spend,
+        )  # fmt: skip
         options["middleware"] = [*options.pop("middleware", ()), middleware]
         return await original(*parts, *map(base.NOTE.format, notes), **options)
 

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dig.adapters import base
 
 from .routes import EnvelopeRoute, forecast, has_floor, is_here
+
+if TYPE_CHECKING:
+    from dig.runtime.spending import Account
 
 
 @dataclass(eq=False)
@@ -27,6 +30,7 @@ class AgentRun:
         comes_again: Whether the agent's answer came back, so that the handler runs once more.
         answer: The words of the agent to the outside while its turn goes on.
         is_limit: Whether its last message made the channel reach its turn limit.
+        last_of: The account of a stopped request whose last turn this is.
     """
 
     client: Any
@@ -37,6 +41,7 @@ class AgentRun:
     comes_again: bool = False
     answer: Any = None
     is_limit: bool = False
+    last_of: Account | None = None
 
 
 MAX_TURNS = RuntimeError("the workflow has had its max_turns")
@@ -53,6 +58,7 @@ class OutgoingEnvelope:
         run: The run that sends it; ``None``: it comes from outside.
         is_last: Whether AG2's own handler posts it at the end of a turn.
         answer: The event of it, if it is an answer and was submitted.
+        closes: Whether a budget has stopped its channel, which is closed after it.
     """
 
     envelope: Any
@@ -60,6 +66,7 @@ class OutgoingEnvelope:
     run: AgentRun | None
     is_last: bool
     answer: str = ""
+    closes: Account | None = None
 
     @property
     def payload(self) -> Any:
@@ -83,6 +90,8 @@ class HubTeam(base.AdapterState):
         self._runs: dict[base.Turn, AgentRun] = {}
         self._awaiting: dict[str, base.Turn] = {}  # channel -> the turn that has delegated over it
         self._external: set[str] = set()  # channels over which a question came from outside
+        self._last: dict[str, Account] = {}  # event -> the account whose last turn is about it
+        self.stopped: set[str] = set()  # channels that a budget has stopped
 
     # --- a message is sent ---
 
@@ -105,7 +114,9 @@ class HubTeam(base.AdapterState):
         outgoing = OutgoingEnvelope(
             envelope, route, run, run is not None and _is_last(envelope, run)
         )
-        if route.is_answer and run is not None:
+        if run is not None and run.last_of is not None and outgoing.is_last:
+            self._hand_back(run, run.last_of, outgoing)
+        elif route.is_answer and run is not None:
             if route.is_limit:
                 run.is_limit = True
             elif not outgoing.is_last:
@@ -114,6 +125,33 @@ class HubTeam(base.AdapterState):
                 may_bounce = not (self.has_failed or route.asks)
                 outgoing.answer = run.turn.submit(outgoing.payload, bounces=may_bounce)
         return outgoing
+
+    def _hand_back(self, run: AgentRun, account: Account, outgoing: OutgoingEnvelope) -> None:
+        """Take the words of a last turn as the answer, unless the agent only hands over."""
+        outgoing.route, outgoing.closes = EnvelopeRoute((), is_answer=True), account
+        packet = outgoing.envelope.event_data
+        if not self.session.guard.call(self.handoff, packet, default=False):
+            outgoing.answer = run.turn.submit(outgoing.payload, bounces=False)
+        else:
+            run.turn.fail(account.exceeded(), submits=True, kind="limit")
+
+    def refuse(self, client: Any, envelope: Any, event: str, instance: str) -> Account | None:
+        """The account of a request that is over; ``None``: the agent may work on a message.
+
+        The entry agent has the last turn, if the channel gives it the floor at the limit.
+        """
+        budget, name = self.session.budget, client.passport.name
+        account = None if budget is None else budget.refuses(event)
+        if account is None or budget is None:
+            return None
+        if account.entry == name and budget.hand_back(account):
+            self._last[event] = account
+            return None
+        self.stopped.add(envelope.channel_id)
+        if account.stage != "over":
+            turn = self.session.begin(instance, (event,), at_once=True)
+            turn.fail(account.exceeded(), submits=True, kind="limit")
+        return account
 
     def is_bounced(self, outgoing: OutgoingEnvelope) -> bool:
         """Whether an answer comes back after release; otherwise the turn is over."""
@@ -189,7 +227,10 @@ class HubTeam(base.AdapterState):
         """Begin a turn on a message."""
         turn = self.session.begin(instance, (event,) if event else ())
         run = self.adopt(client, envelope, turn)
-        run.event = event
+        run.event, run.last_of = event, self._last.pop(event, None)
+        if run.last_of is not None:
+            turn.notebook.texts.append(run.last_of.note)
+            self.stopped.add(envelope.channel_id)  # nothing that follows it begins a turn
         return run
 
     def has_note(self, client: Any, channel_id: str) -> bool:

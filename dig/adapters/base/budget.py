@@ -112,7 +112,7 @@ class SessionBudget:
         """Note the accepted answers among some effects."""
         for effect in effects:
             if isinstance(effect, Answered):
-                self._spending.answered(effect.problems)
+                self._spending.answered(effect.event)
                 self._write_due()
 
     def _refuse(self, events: Iterable[str], but: str) -> Account | None:
