@@ -6,6 +6,7 @@ Nothing here changes a file. A torn end of a journal is measured and left where 
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,9 @@ from dig.traces.journal.recovery import torn_bytes
 from dig.traces.journal.segments import LineIndex, is_run
 from dig.traces.run import recorded_rows
 from dig.traces.usage import Costs
+
+STILL_GOING_S = 300
+"""How long another program's file without an end counts as one that is still written."""
 
 
 @dataclass(frozen=True)
@@ -221,6 +225,8 @@ def check_run(
         trace = save(import_file(path, format, more), Path(folder))
         run = _check_trace(trace, detectors, limits, usual, policy)
     with_others = "".join(f", with {other}" for other in more)
+    if run.state == "cut off" and time.time() - path.stat().st_mtime < STILL_GOING_S:
+        run.state = "in progress"  # no lock says so, as it does for a journal
     return replace(run, path=path, format=format + with_others)
 
 

@@ -131,7 +131,12 @@ class Talks:
         for key, talk in self.talks.items():
             talk.finish()
             self._bind(key, talk)
+        if not self.is_over:
+            self.guesses.note("the main agent's turn goes on, or was cut off: the file stops in it")
         for thread, end in self.ends.items():
+            if not thread.steps:
+                guess = "a subagent without rows worked until its report was read"
+                self.guesses.note(guess, thread.title or thread.name)
             own = next((step for step in thread.steps if step.kind == "report"), end)
             thread.steps = [step for step in thread.steps if step is not own]
             end.us, end.text, end.error = own.us, end.text or own.text, end.error or own.error
@@ -365,15 +370,12 @@ class Talk:
         """Read a tool's view of subagents: the output, or the order to stop."""
         session, error = self._session, "stopped by the caller" if name in _STOPPERS else None
         for key in [*session.keys]:
+            is_shown = key in values and name in (*_READERS, *_STOPPERS)
             files = (f"tasks/{key}.output", f"tasks\\{key}.output", f"agent-{key}.jsonl")
-            is_file = any(file in value for file in files for value in values)
-            if (
-                name in (*_READERS, *_STOPPERS)
-                if key in values
-                else is_file and session.has_ended(key, self.us)
-            ):
-                thread = session.called("", key)
-                assert thread is not None
+            if not is_shown and any(file in value for file in files for value in values):
+                is_shown = session.has_ended(key, self.us)
+                session.guesses.note("who read the output of an ended subagent read its report")
+            if is_shown and (thread := session.called("", key)) is not None:
                 self.read(thread, text, error, is_cancelled=error is not None)
 
     def _called(self, thread: Thread, text: str, is_error: bool, facts: Node) -> None:

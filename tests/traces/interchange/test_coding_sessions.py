@@ -401,8 +401,12 @@ def test_a_session_that_stops_in_a_turn_is_cut_off_and_no_deadlock(
 ) -> None:
     main = Talk().user("Look").spawn("c1", "Look").result("c1", "found", facts={"agentId": "a1"})
     write(tmp_path / "cut.jsonl", main.rows[:cut])
-    run = checked(tmp_path / "cut.jsonl")
+    os.utime(path := tmp_path / "cut.jsonl", (0, 0))
+    run = checked(path)
     assert (run.state, run.findings) == ("cut off", [])
+    assert "the file stops in it" in told(import_file(path))
+    os.utime(path)
+    assert checked(path).state == "in progress"
 
 
 # --- odd files ---
