@@ -27,7 +27,7 @@ LINES = {
     "lab": 9_556,
     "monitor": 2_144,
     "runtime": 4_575,
-    "show": 5_460,
+    "show": 5_465,
     "tasks": 2_583,
     "traces": 6_751,
 }

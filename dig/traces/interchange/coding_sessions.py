@@ -135,11 +135,13 @@ def _take(session: Talks, talk: Talk, row: Node) -> None:
     talk.use = talk.use or str(row.get("parentToolUseID") or "")
     if kind == "assistant":
         _take_work(talk, us, message, is_error=bool(row.get("isApiErrorMessage")))
-    elif kind == "user":
+    elif kind in ("user", "tool_result"):
         for block in as_nodes(content):
             if block.get("type") == "tool_result":
                 use, text = str(block.get("tool_use_id")), text_of(block.get("content"))
-                is_error, facts = bool(block.get("is_error")), row.get("toolUseResult")
+                is_error, facts = bool(block.get("is_error")), as_node(row.get("toolUseResult"))
+                if talk is session.talks[""] and row.get("agentId"):  # else it is its own id
+                    facts = {"agentId": row["agentId"], **facts}
                 talk.result(us, use, text, is_error=is_error, facts=facts)
         text = text_of(content)
         if "<task-notification>" in text or not any(row.get(key) for key in _NOBODYS):
@@ -168,5 +170,5 @@ def _take_work(talk: Talk, us: int | None, message: Node, *, is_error: bool) -> 
         elif block.get("type") == "tool_use":
             given = as_node(block.get("input"))
             talk.use_tool(str(block.get("id")), str(block.get("name")), given)
-    if message.get("stop_reason") in _ENDS:
-        talk.stop()
+    if (reason := message.get("stop_reason")) in _ENDS or reason == "tool_use":
+        talk.rest(is_over=reason != "tool_use")

@@ -21,6 +21,7 @@ CALLS = ("Task", "Agent")
 """The tools that start a subagent."""
 _READERS = ("TaskOutput", "AgentOutputTool", "AgentOutput")
 _STOPPERS = ("TaskStop", "KillShell", "KillTask")
+_IDS = ("agentId", "agent_id", "teammate_id", "resumedAgentId", "taskId")
 _LAUNCHED = ("async_launched", "remote_launched", "teammate_spawned", "forked")
 _NOT_YET = ("timeout<", "not_ready<", "running<", "pending<")
 _LOCAL = ("<local-command", "<bash-", "<command-name>", "<command-message>")
@@ -281,7 +282,7 @@ class Talk:
         self._worked_us = self.us
         self._flush()
         if message is None or message != self._message:
-            self._batch, self._message, self._counted = [], message, {}
+            self._batch, self._message, self._counted = [], message or object(), {}
         more = {key: n - self._counted.get(key, 0) for key, n in usage.items()}
         self._counted, self._error, self.is_answered = usage, None, False
         self._add("act", usage={key: n for key, n in more.items() if n > 0})
@@ -295,10 +296,14 @@ class Talk:
         """Take the end of a turn, or the program's error in the place of an answer."""
         self.is_answered, self._error = error is None, error
 
-    def rest(self) -> None:
-        """Take the end of the file for the end of the turn, unless a tool is still at work."""
+    def rest(self, *, is_over: bool = True) -> None:
+        """Take the end of a message, or the file: the turn is over unless a tool is at work.
+
+        Args:
+            is_over: Whether the source says so; if not, a tool comes next.
+        """
         if self._is_open and not self._awaits():
-            self.stop(self._error)
+            self.is_answered = is_over and self._error is None
 
     def _awaits(self) -> bool:
         """Whether a tool of the latest message has no result; a later message shows there was one.
@@ -357,7 +362,8 @@ class Talk:
         facts, session = as_node(facts), self._session
         thread = session.calls.get(use)
         resumed = session.keys.get(str(facts.get("resumedAgentId")), [])
-        if thread is None and (resumed or facts.get("agentId")) and name not in _READERS:
+        is_call = resumed or facts.get("agentId") or (facts.get("isAsync") and facts.get("taskId"))
+        if thread is None and is_call and name not in _READERS:
             again = {"description": resumed[-1].title, "name": None} if resumed else {}
             thread = self.call(use, {**given, **again}, resumed[-1].name if resumed else name)
             thread.is_background = True
@@ -381,7 +387,7 @@ class Talk:
     def _called(self, thread: Thread, text: str, is_error: bool, facts: Node) -> None:
         """Take the result of a call: a report, or only the start in the background."""
         written = text.partition("agentId: ")[2].split()[:1]
-        keys = [facts.get(key) for key in ("agentId", "agent_id", "teammate_id", "resumedAgentId")]
+        keys = [facts.get(key) for key in _IDS]
         for key in dict.fromkeys(str(key) for key in [*keys, *written] if key):
             if thread not in self._session.keys[key]:
                 self._session.keys[key].append(thread)

@@ -231,6 +231,43 @@ def test_teammates_report_by_messages(tmp_path: Path) -> None:
     assert (raised(path), answers(import_file(path))) == ([], ["Good."])
 
 
+def test_a_workflow_in_the_background_is_a_call_as_well(tmp_path: Path) -> None:
+    main = Talk().user("Sweep").use("w1", "Workflow", scriptPath="/repo/sweep.js")
+    facts = {"isAsync": True, "status": "async_launched", "taskId": "task9", "runId": "wf9"}
+    main.result("w1", "Workflow launched in background. Task ID: task9", facts=facts).say(
+        "It runs."
+    )
+    assert unread(store(tmp_path / "1", copy_of(main))) == ["Workflow's task: (task9)"]
+    assert raised(store(tmp_path / "2", main.notified("task9", "swept").say("Swept."))) == []
+
+
+def test_messages_without_ids_and_rows_of_results_are_read(tmp_path: Path) -> None:
+    """So some programs write them again; a tool without a result had one if it goes on."""
+    main = (
+        Talk()
+        .user("Look")
+        .spawn("c1", "A")
+        .result("c1", "Agent spawned")
+        .spawn("c2", "B")
+        .say("Done.")
+    )
+    for row in main.rows:
+        row["message"].pop("id", None)
+        if (
+            row["message"]["content"][0] != "L"
+            and row["message"]["content"][0]["type"] == "tool_result"
+        ):
+            row["type"] = "tool_result"
+    path = store(tmp_path, main)
+    assert (raised(path), answers(import_file(path))) == ([], ["Done."])
+
+
+def test_a_text_before_a_tool_that_the_file_lacks_is_no_answer(tmp_path: Path) -> None:
+    talk = Talk().user("Look").say("I look.")
+    talk.rows[-1]["message"]["stop_reason"] = "tool_use"
+    assert answers(import_file(store(tmp_path, talk))) == []
+
+
 def test_a_resumed_agent_reports_twice(tmp_path: Path) -> None:
     main = Talk().user("Look").spawn("c1", "Look").result("c1", "half", 20, facts={"agentId": "a1"})
     main.use("s1", "SendMessage", to="a1", message="the other half")
