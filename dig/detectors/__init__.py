@@ -8,7 +8,8 @@
 - `run_so_far`, `headline`, `mended`: the verdict on a run, its first line, and mended findings;
   `rings`, `late_turns`: rings of agents, and turns after the end of their request.
 - `interventions`, `notes`: the means of healing, and notes to agents; `ladder`: the common part of
-  the steps of healers; `turn_lengths`: the lengths of turns, for limits that are learned.
+  the steps of healers; `siblings`: agents that were given like work.
+- `turn_lengths`: the lengths of turns, for limits that are learned.
 - `thresholds`: all thresholds in one place.
 - `policy`: the treatment of findings; `policy_settings`, `settings_file`: read from a file.
 - `budget`: the limits of a team's spending, a part of a policy.

@@ -10,13 +10,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dig._util.ranges import NOTHING
+from dig._util.ranges import NOTHING, union
 from dig.graph.graph import InteractionGraph
+from dig.graph.history import History
+from dig.graph.lineage import ancestors
 from dig.graph.state import EventState, Problem, by_number
 
 from .finding import Finding
 from .interventions import Intervention, Reroute
 from .notes import describe_events, quote_all
+from .siblings import NO_SHAPE, WORDS, Deviation, Shape, find_deviations
 
 Progress = Literal["made", "untold", "under way", "none"]
 """The effect of a step so far. `made`: it has helped, and what is raised again begins a new ladder;
@@ -40,6 +43,9 @@ class LadderStep:
             place, so that work that belongs together comes together.
         patience: The time for a step to help, in microseconds.
         now: The present moment, in microseconds.
+        shapes: By event: the shape of its payload.
+        renewed: By part or problem: the agents that were asked to do it again, and when.
+        suspects: By agent: the hand-outs in which there was a sign against it.
     """
 
     number: int = 1
@@ -48,6 +54,20 @@ class LadderStep:
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     patience: int = 0
     now: int = 0
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    renewed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    suspects: dict[str, set[int]] = field(default_factory=dict)
+
+    def signs(self, graph: InteractionGraph, finding: Finding) -> list[Deviation]:
+        """The signs against agents with parts of the problem behind a finding."""
+        sources = graph.sources_about(finding.subject)
+        signs = list(
+            find_deviations(graph, lambda event: self.shapes.get(event, NO_SHAPE), sources)
+        )
+        for sign in signs:
+            hand_out = graph.history.generator[sign.part]
+            self.suspects.setdefault(sign.agent, set()).add(graph.history.t_end[hand_out])
+        return signs
 
     def helper(self, graph: InteractionGraph, without: Collection[str] = ()) -> str | None:
         """Choose an agent to turn to: new to the ladder, working, with little to do.
@@ -67,7 +87,9 @@ class LadderStep:
             load = len(state.buffer) + len(state.incoming)
             is_bad, was_asked = name in self.troubles, name in self.earlier_helpers
             is_new, is_busy = name not in stand_ins, state.activation is not None
-            return hangs(name), name in without, was_asked, is_bad, is_new, is_busy, load
+            is_suspect = name in self.suspects
+            flaws = hangs(name), name in without, is_suspect, was_asked, is_bad, is_new, is_busy
+            return *flaws, load
 
         # False sorts before True: a hanging agent is the last resort, a load the mildest flaw.
         ranked = sorted(graph.agents, key=rank)
@@ -76,9 +98,9 @@ class LadderStep:
 
 
 def problems_of(graph: InteractionGraph, subject: Mapping[str, str]) -> list[str]:
-    """The problems from outside behind a finding about the run, or about a problem."""
+    """The problems from outside behind a finding."""
     if graph.run.session:
-        return [event for event in [subject.get("event")] if event is not None]
+        return graph.unanswered_sources(graph.sources_about(subject) or NOTHING)
     h = graph.history
     return [h.event_ids[n] for n in h.source_events if h.is_work(n)]
 
@@ -113,32 +135,96 @@ def is_worked_on(graph: InteractionGraph, problem: Problem, step: LadderStep) ->
     )
 
 
+def renew(graph: InteractionGraph, finding: Finding, step: LadderStep) -> Iterator[Intervention]:
+    """Hand out spoilt parts again, to another agent."""
+    signs = [sign for sign in step.signs(graph, finding) if sign.agent != sign.giver]
+    suspects = {sign.agent: None for sign in signs}
+    helpers = dict[str, str | None]()
+    for sign in {sign.part: sign for sign in signs}.values():
+        part, asked = graph.history.event_ids[sign.part], step.renewed
+        without = {*suspects, *asked.get(part, ())}
+        helper = helpers.setdefault(sign.agent, step.helper(graph, without))
+        if helper in (None, *without) or helper is None or not graph.knows(part):
+            continue
+        if helper in graph.event(part).copies:
+            continue
+        note = f"{quote_all([sign.agent])} had this, and {WORDS[sign.mechanism]}. Do it yourself."
+        yield Reroute(part, note, (helper,), action="reassign", without=(sign.agent,))
+
+
+def redo(graph: InteractionGraph, finding: Finding, step: LadderStep) -> list[Intervention]:
+    """Hand out spoilt parts again; if the giver swallows returns, the whole problem."""
+    signs = [sign for sign in step.signs(graph, finding) if sign.agent == sign.giver]
+    sources = union([graph.sources_of(sign.part) for sign in signs])
+    anew = [name for name in graph.unanswered_sources(sources) if name not in step.renewed]
+    again = list(restart(graph, finding, step, problems=anew)) if anew else []
+    return [*again, *renew(graph, finding, step)]
+
+
+def agents_behind(history: History, event: int) -> set[str]:
+    """The agents behind an event, by number."""
+    v = history.generator[event]
+    return {history.agent(w) for w in ancestors(history, v)} if v >= 0 else set()
+
+
+def part_behind(graph: InteractionGraph, event: str) -> str | None:
+    """The part of a problem behind an event, back through the sender's own steps."""
+    h = graph.history
+    n = h.event_number(event)
+    for _ in range(MOST_STEPS):
+        v = h.generator[n]
+        inputs = [] if v < 0 else [e for e in h.inputs(v) if h.is_work(e)]
+        if not inputs:
+            return None
+        # An agent that works on several parts at once makes one output of each, in order.
+        outputs = h.outputs(v)
+        if len(inputs) > 1 and len(inputs) != len(outputs):
+            return None
+        n = inputs[outputs.index(n) if len(inputs) > 1 else 0]
+        if h.is_part(n) or h.generator[n] < 0:
+            return h.event_ids[n] if h.is_part(n) else None
+    return None
+
+
+MOST_STEPS = 20
+"""The number of an agent's own steps from given work to what came of it."""
+
+
 def restart(
-    graph: InteractionGraph, finding: Finding, step: LadderStep, without: Sequence[str]
-) -> Iterator[Intervention]:
-    """Give the problem to another agent, from the beginning, with the results so far.
+    graph: InteractionGraph, finding: Finding, step: LadderStep, idle: Sequence[str] = (),
+    problems: Sequence[str] = (),
+) -> Iterator[Intervention]:  # fmt: skip
+    """Give a problem to another agent, from the beginning, with the results so far.
+
+    Agents against which there is a sign are left out; who merely waits for others is not.
 
     Args:
         graph: The graph as it stands.
-        finding: The finding about the run, or about a problem.
+        finding: The finding.
         step: The step.
-        without: The agents that did not act; those that swallowed work are left out, too.
+        idle: Agents that were given work and did not act on it.
+        problems: The problems; none: those that the finding is about.
     """
     open_events = [event.id for event in open_about(graph, finding)]
     # An agent that consumes work and makes nothing of it would swallow the problem again.
     swallowed = [agent for agent, trouble in step.troubles.items() if trouble == "swallowed"]
-    without = [*dict.fromkeys([*without, *(agent for agent in swallowed if agent in graph.agents)])]
+    step.signs(graph, finding)
+    suspects = dict.fromkeys([*idle, *step.suspects, *swallowed])
+    without = [agent for agent in suspects if agent in graph.agents]
     h = graph.history
-    for problem in problems_of(graph, finding.subject):
+    for problem in problems or problems_of(graph, finding.subject):
         if not graph.knows(problem):
             continue
         holders = graph.event(problem).copies
         n = h.event_number(problem)
         # An agent that consumed the problem before has had its chance.
-        had = {h.agent(v) for v in h.sightings(n) if n in h.inputs(v)}
+        had = [h.agent(v) for v in h.sightings(n) if n in h.inputs(v)]
         helper = step.helper(graph, {*without, *holders, *had})
         if helper is None or helper in holders:
             continue
+        # Where an attempt without the suspects has failed, too, one agent needs no other.
+        if len(step.renewed.get(problem, ())) % 2:
+            without = [*graph.agents]
         excluded = [agent for agent in without if agent != helper]
         left_out = f", but not to {quote_all(excluded)}" if excluded else ""
         note = (

@@ -258,6 +258,11 @@ class History:
         """Whether event `n` is work: no system event, no final event, no notice."""
         return self.generator[n] != BY_SYSTEM and not self.flags[n] & (FINAL | NOTICE_TYPE)
 
+    def is_part(self, n: int) -> bool:
+        """Whether event `n` is work that its generator handed out together with other events."""
+        v = self.generator[n]
+        return v >= 0 and self.output_count[v] > 1 and self.is_work(n)
+
     def ended_before(self, v: int) -> list[int]:
         """The unsettled activations that the agent of activation `v` ended before `v`."""
         agent = self.agent_of[v]

@@ -25,7 +25,7 @@ from dig.detectors.interventions import (
     Reroute,
     action_of,
 )
-from dig.detectors.ladder import Progress
+from dig.detectors.ladder import Progress, open_problem
 from dig.detectors.notes import MOST_QUOTED, reader, words
 from dig.detectors.policy import Extent, Policy
 from dig.detectors.protocols import Healer, check
@@ -40,6 +40,10 @@ from .recorder import FREE_TEXTS, Recorder
 from .relevance import Scope
 from .sanitize import are_names
 from .schedule import DeliverySchedule
+
+IDLE = ("DL", "MC")
+"""The patterns of teams that do nothing: what helps them has to do something."""
+GOING_ROUND = ("LOOP", "LIVELOCK")
 
 REPLACED = "replaced"
 """The incident when healing has taken an agent out of the team."""
@@ -121,6 +125,8 @@ class Healing:
         moved: set[str] = set()
         proposed: list[Proposed] = []
         for row, finding in findings:
+            if self.ladders is not None and finding.pattern in GOING_ROUND:
+                self.ladders.discount(self._agents_of(finding), self._recorder.now)
             healer = self._healers.get(finding.pattern)
             if healer is None or not healer.can_heal(finding):
                 continue
@@ -207,10 +213,21 @@ class Healing:
         assert self.ladders is not None
         finding, step = ladder.finding, self.ladders.step(ladder, us)
         try:
-            return self._healers[finding.pattern].progress(self._recorder.graph, finding, step)
+            graph = self._recorder.graph
+            progress = self._healers[finding.pattern].progress(graph, finding, step)
         except PART_ERRORS as error:  # a healer must never be able to stop a team
             self._report(finding.pattern, error)
             return "made"
+        is_idle = finding.pattern in IDLE and open_problem(graph, finding) is not None
+        return self.ladders.judge(ladder, progress, us) if is_idle else progress
+
+    def _agents_of(self, finding: Finding) -> Sequence[str]:
+        """The agents of a circle, by the finding."""
+        if "agents" in finding.evidence:
+            agents: Sequence[str] = finding.evidence["agents"]
+            return agents
+        graph = self._recorder.graph
+        return [graph.history.sender(graph.event(finding.subject["event"]).n) or ""]
 
     def _report(self, pattern: str, error: BaseException) -> None:
         self._recorder.report_component_failure(f"healer of {pattern}", f"raised {error!r}")
@@ -310,14 +327,14 @@ class Healing:
             self._report(finding.pattern, error)
             return []
         if ladder and self.ladders:
-            self.ladders.took(ladder, interventions)
+            self.ladders.took(ladder, interventions, self._recorder.graph.t)
         return [_with_words(intervention, quotation) for intervention in interventions]
 
     def _step(self, healer: Healer, finding: Finding, ladder: Ladder | None) -> list[Intervention]:
         """The next step about a finding; without a ladder, or at the end, the first response."""
         graph = self._recorder.graph
         if ladder and self.ladders and ladder.steps < self._budget.per_subject:
-            ladder.steps += 1
+            ladder.steps, ladder.us_step = ladder.steps + 1, self._recorder.now
             step = self.ladders.step(ladder, self._recorder.now)
             wishes = list(healer.escalate(graph, finding, step))
             if self._is_in_vain(wishes):  # waiting would only delay the first response
@@ -419,8 +436,10 @@ class Healing:
         graph, payloads = self._recorder.graph, self._holds.payloads
         events, agents = concerned_nodes(graph, finding)
         named = bound_evidence({"events": events, "agents": agents})
-        work = {event: payloads.payload(event) for event in named["events"] if event in payloads}
-        orphans = tuple(event for event in work if graph.event(event).cause is not None)
+        states = {name: graph.event(name) for name in named["events"] if name in payloads}
+        # A problem keeps its payload when it is consumed, and is no open work then.
+        work = {e: payloads.payload(e) for e, state in states.items() if not state.consumed}
+        orphans = tuple(event for event in work if states[event].cause is not None)
         return About(
             finding.pattern, tuple(named["events"]), tuple(named["agents"]), work, orphans,
             more="more" in named,

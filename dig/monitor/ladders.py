@@ -6,20 +6,32 @@ progress for a while. That while is learned from the lengths of the team's own t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from json import dumps
 
 from dig.detectors.finding import Finding, texts_in
 from dig.detectors.interventions import Create, Intervention, Reroute, action_of
 from dig.detectors.ladder import LadderStep, Progress, Trouble
+from dig.detectors.siblings import Shape, shape_of
 from dig.detectors.turn_lengths import ENOUGH_OF_TEAM, TurnLengths
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Limits, micros
 from dig.graph.state import ActivationState
 
+from .messages import Output
+
 PATIENCE = 2
 """The time that a step has to help, as a multiple of nine of ten turns; at least `dl_window_s`."""
+
+LAST = 3
+"""A step without any effect has so many times that long, whatever still runs."""
+
+STEPS_BEFORE = 2
+"""The steps that are left out where the work began anew: notes, and to give away what waits."""
+
+ANY = ""
+"""The problem of a finding about the whole run."""
 
 
 @dataclass
@@ -32,6 +44,8 @@ class Ladder:
         about: The key that tells that one apart from others with the same subject.
         due: When it is looked at again, in microseconds; ``None``: when it is raised again.
         is_ripe: At that moment there was no progress: the next step is to be taken.
+        us_step: When the latest step was taken, in microseconds.
+        base: The number of steps that were taken about the work before it began anew.
         steps: The number of steps that were taken.
         helpers: The agents that its steps have turned to, in order.
         began_anew: Whether its latest step had the problem begin anew.
@@ -42,6 +56,8 @@ class Ladder:
     about: str = ""
     due: int | None = None
     is_ripe: bool = False
+    us_step: int = 0
+    base: int = 0
     steps: int = 0
     helpers: dict[str, None] = field(default_factory=dict)
     began_anew: bool = False
@@ -66,16 +82,30 @@ class Ladders:
         self._lengths = TurnLengths()
         self._troubles: dict[str, Trouble] = {}  # by agent
         self._stand_ins: dict[str, str] = {}
+        self._shapes: dict[str, Shape] = {}
+        self._renewed: dict[str, dict[str, int]] = {}
+        self._suspects: dict[str, set[int]] = {}
+        self._anew: set[str] = set()  # the problems that began anew
+        self._looping: dict[str, int] = {}  # agent -> when it was said to go round
+        self._us_effect = 0  # the moment of the latest effect of a turn
 
-    def learn(self, ended: ActivationState, us: int, error: str | None, output_count: int) -> None:
+    def learn(
+        self, ended: ActivationState, us: int, error: str | None, outputs: Mapping[str, Output]
+    ) -> None:
         """Learn from a turn: the length, and the fate of the work in front of the agent.
 
         Args:
             ended: The activation that has just ended.
             us: The moment, in microseconds.
             error: The error's text, if the activation failed.
-            output_count: The number of events that the activation generates.
+            outputs: The events that the activation generates, by id.
         """
+        self._shapes |= {event: shape_of(output.payload) for event, output in outputs.items()}
+        # A message to oneself is no effect of a step, and neither is what is said again and again.
+        if us - self._looping.get(ended.agent, -self.patience) >= self.patience and any(
+            output.final or {*output.to} - {ended.agent} for output in outputs.values()
+        ):
+            self._us_effect = us
         if ended.is_progress and not error:
             self._lengths.add(us - ended.us_start)
         if error is not None:
@@ -84,7 +114,7 @@ class Ladders:
             self._troubles.pop(ended.agent, None)
             if not ended.consumed:
                 self._troubles[ended.agent] = "kept"
-            elif not output_count:
+            elif not outputs:
                 self._troubles[ended.agent] = "swallowed"
 
     @property
@@ -110,6 +140,8 @@ class Ladders:
         if ladder is None or (ladder.began_anew and ladder.about != about):
             self.timed[:] = [other for other in self.timed if other is not ladder]
             ladder = self._open[subject] = Ladder(row, finding)
+            problem = finding.subject.get("event", ANY) if finding.subject else ANY
+            ladder.base = STEPS_BEFORE if problem in self._anew else 0
         ladder.row, ladder.finding, ladder.about = row, finding, about
         return ladder
 
@@ -117,19 +149,41 @@ class Ladders:
         """The latest step of a ladder, as of a moment."""
         helpers = tuple(ladder.helpers)
         return LadderStep(
-            ladder.steps, helpers, self._troubles, self._stand_ins, self.patience, now
-        )
+            ladder.base + ladder.steps, helpers, self._troubles, self._stand_ins, self.patience,
+            now, self._shapes, self._renewed, self._suspects,
+        )  # fmt: skip
 
-    def took(self, ladder: Ladder, interventions: Sequence[Intervention]) -> None:
-        """Remember the agents a step has turned to alone, and the agents they replace."""
+    def took(self, ladder: Ladder, interventions: Sequence[Intervention], t: int) -> None:
+        """Remember the agents a step has turned to alone, and the agents they replace.
+
+        Args:
+            ladder: The ladder.
+            interventions: The interventions of the step.
+            t: The present logical time.
+        """
         ladder.began_anew = any(
             action_of(intervention) == "restart" for intervention in interventions
         )
+        if ladder.began_anew:
+            self._anew |= {ANY, *(i.event for i in interventions if isinstance(i, Reroute))}
         for intervention in interventions:
             if isinstance(intervention, Create | Reroute) and len(intervention.to) == 1:
                 ladder.helpers[intervention.to[0]] = None
                 if isinstance(intervention, Reroute):
+                    self._renewed.setdefault(intervention.event, {})[intervention.to[0]] = t
                     self._stand_ins.update(dict.fromkeys(intervention.without, intervention.to[0]))
+
+    def discount(self, agents: Iterable[str], now: int) -> None:
+        """Count outputs of agents in a circle not as effects, for a while."""
+        self._looping.update(dict.fromkeys(agents, now))
+        self._us_effect = min(self._us_effect, now - 1)
+
+    def judge(self, ladder: Ladder, progress: Progress, now: int) -> Progress:
+        """Judge the progress of a step: without any effect of a turn, there is a last date."""
+        is_idle = self._us_effect < max(ladder.us_step, now - self.patience)
+        if progress == "none" or not is_idle:
+            return progress
+        return "none" if now - ladder.us_step >= LAST * self.patience else "under way"
 
     def wait(self, ladder: Ladder, progress: Progress, now: int) -> None:
         """Plan the next look at a subject, unless the detector does so, or it is over."""
@@ -187,11 +241,15 @@ class Ladders:
             return not sources or bool(graph.unanswered_sources(sources, 1))
 
         self._keep(is_open)
+        self._suspects.clear()  # each step looks again at the problems that are open
 
     def forget(self, graph: InteractionGraph) -> None:
         """Forget the ladders of findings too old for an intervention."""
-        findings = {*graph.findings}
+        findings, knows = {*graph.findings}, graph.knows
         self._keep(lambda ladder: ladder.row in findings)
+        self._shapes = {event: shape for event, shape in self._shapes.items() if knows(event)}
+        self._renewed = {event: asked for event, asked in self._renewed.items() if knows(event)}
+        self._anew = {problem for problem in self._anew if problem == ANY or knows(problem)}
 
     def _keep(self, is_kept: Callable[[Ladder], bool]) -> None:
         self._open = {name: ladder for name, ladder in self._open.items() if is_kept(ladder)}

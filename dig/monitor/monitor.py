@@ -249,14 +249,15 @@ class Monitor:
             except RuleError as refused:
                 raise DecisionError(str(refused)) from None
         # The end names its outputs; their records have to follow in this order.
-        names = tuple([self._new_id("e") for _ in copies])
+        by_name = {self._new_id("e"): output for output in copies}
         self._recorder.write(records.End(
-            *self._recorder.moment, activation, fates, names, usage, error, because, cancelled
+            *self._recorder.moment, activation, fates, tuple(by_name), usage, error, because,
+            cancelled,
         ))  # fmt: skip
         if self._healing.ladders is not None:
-            self._healing.ladders.learn(current, self._recorder.now, error, len(names))
+            self._healing.ladders.learn(current, self._recorder.now, error, by_name)
         self._holds.hold(*[fate.event for fate in fates if fate.fate == "reroute"])
-        for name, output in zip(names, copies, strict=True):
+        for name, output in by_name.items():
             self._emit(name, activation, current.agent, output)
         self._holds.after_end(current.agent, inputs, retry=retry)
         return self._leave_call()

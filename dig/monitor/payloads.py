@@ -40,7 +40,8 @@ class PayloadStore:
     """Payloads and notes of the events an agent or a gate may still be shown.
 
     Attributes:
-        keeps_problems: Whether a problem keeps its payload when it is used up, to be sent again.
+        keeps_problems: Whether problems, and parts of them, keep their payloads when they are used
+            up, to be sent again.
     """
 
     def __init__(self, graph: InteractionGraph) -> None:
@@ -144,8 +145,8 @@ class PayloadStore:
         """Drop the payloads of events closed by the latest record."""
         live = self._graph.live
         for event in self._graph.touched:
-            is_kept = event.id in live or (self.keeps_problems and event.by is None and event.work)
-            if not is_kept:
+            is_given = (event.by is None and event.work) or self._graph.history.is_part(event.n)
+            if event.id not in live and not (self.keeps_problems and is_given):
                 self._carried.pop(event.id, None)
 
     def forget(self) -> None:

@@ -185,12 +185,12 @@ def test_a_problem_that_begins_anew_is_handed_out_to_none_that_swallows_work() -
     assert {"deaf", "dumb"} <= {*about["without"]}
 
 
-def test_a_problem_that_began_anew_has_steps_of_its_own() -> None:
-    """DL about what was handed out then: a note first, as if nothing had been done before."""
+def test_a_problem_that_began_anew_goes_on_at_the_step_that_was_reached() -> None:
+    """DL about what was handed out then: no note again, and no giving away of what waits."""
     hands = hands_to("deaf")
     _, sink = run({"ann": hands, "deaf": waits, "cyd": hands, "dan": hands})
     done = [action for action, _ in steps(sink, "DL") if action != "refused"]
-    assert done[:5] == ["create", "reassign", "restart", "create", "reassign"]
+    assert done[:4] == ["create", "reassign", "restart", "restart"]
 
 
 def test_work_is_not_given_to_an_agent_that_hangs() -> None:
@@ -440,3 +440,82 @@ def test_a_step_has_time_to_help_that_is_learned_from_the_team() -> None:
     _, sink = run(slow, limit_s=1000.0)
     first, second = rows_at(sink, "DL")[:2]
     assert second - first >= 60_000_000
+
+
+def gives_parts(view: View) -> Decision:
+    """It gives parts to the three others, and answers when three solutions are there."""
+    if any(event.type == "problem" for event in view.events):
+        names = [name for name in view.others if name != "dan"]
+        return consumes(view, [NewEvent(payload="part", to=[n], type="part") for n in names])
+    is_done = sum(event.type == "solution" for event in view.events) >= 3
+    return consumes(view, [NewEvent(payload="whole", final=True)]) if is_done else reads(view)
+
+
+def solves(kind: str) -> Behaviour:
+    """It returns each part under a type, and does nothing else but read notes."""
+
+    def act(view: View) -> Decision:
+        parts = [event for event in view.events if event.type == "part"]
+        fates = [EventFate(event=event.id, fate="consume") for event in parts]
+        outputs = [NewEvent(payload="done", to=["ann"], type=kind) for _ in parts]
+        return Decision(fates=fates, outputs=outputs)
+
+    return act
+
+
+def test_the_part_behind_what_is_unlike_the_others_goes_to_another_agent() -> None:
+    """DL, first step: not the message, and not to the agent that spoilt it."""
+    good = solves("solution")
+    team = {"ann": gives_parts, "bob": good, "cyd": good, "odd": solves("riddle"), "dan": good}
+    result, sink = run(team)
+    assert result.answer == "whole"
+    ((action, to),) = [step for step in steps(sink, "DL") if step[0] != "create"]
+    assert action == "reassign" and to != ("odd",)
+    (row,) = [row for row in rows(sink, "heal") if row.action == "reassign"]
+    assert [one.type for one in rows(sink, "emit") if one.event == row.event] == ["part"]
+    assert row.about["without"] == ["odd"] and "unlike" not in row.note
+
+
+def test_where_the_giver_makes_nothing_of_what_comes_back_another_one_begins_anew() -> None:
+    """MC, first step: no note to an agent that has swallowed three solutions."""
+
+    def swallows(view: View) -> Decision:
+        if any(event.type == "problem" for event in view.events):
+            return gives_parts(view)
+        return consumes(view)
+
+    def does_all(view: View) -> Decision:
+        return submits(view) if any(e.type == "problem" for e in view.events) else good(view)
+
+    good = solves("solution")
+    result, sink = run({"ann": swallows, **dict.fromkeys(("bob", "cyd", "odd"), does_all)})
+    assert result.answer in ("by bob", "by cyd", "by odd")
+    assert [action for action, _ in steps(sink, "MC")] == ["restart"]
+    (about,) = [row.about for row in rows(sink, "heal") if row.action == "restart"]
+    assert "ann" in about["without"]
+
+
+def test_an_answer_to_an_attempt_of_its_own_does_not_wait_for_what_was_left_behind() -> None:
+    """ET: the part that the first attempt lost is missing, and the second needs it no more."""
+    team = {"ann": hands_to("deaf"), "deaf": waits, "cyd": only_problems}
+    result, sink = run(team)
+    assert result.answer == "by cyd"
+    assert "left behind" in result.notes[-1]
+    assert [action for action, _ in steps(sink, "ET")] == ["inject"]
+
+
+def test_a_step_after_which_an_agent_only_talks_to_itself_has_a_last_date() -> None:
+    """MC: what it says to itself is work, but no effect of the note; so another one is asked."""
+
+    def talks(view: View) -> Decision:
+        is_problem = any(event.type == "problem" for event in view.events)
+        return consumes(view, [] if is_problem else [NewEvent(payload=view.turn, to=[view.agent])])
+
+    def answers_notes(view: View) -> Decision:
+        return consumes(view, [NewEvent(payload=f"by {view.agent}", final=True)])
+
+    result, sink = run({"ann": talks, "bob": answers_notes})
+    assert result.answer == "by bob"
+    assert steps(sink, "MC") == [("create", ("ann",)), ("create", ("bob",))]
+    first, second = [row.ts for row in rows(sink, "heal") if row.action == "create"]
+    assert second - first == 30.0

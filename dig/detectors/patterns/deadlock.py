@@ -5,7 +5,7 @@ Paper, section 5 (4).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dig._util.text import MOST_LISTED, counted, name, names
@@ -14,10 +14,12 @@ from dig.detectors.interventions import Create, Intervention, Reroute
 from dig.detectors.ladder import (
     LadderStep,
     Progress,
+    agents_behind,
     is_worked_on,
     open_about,
     open_problem,
     open_work,
+    redo,
     restart,
 )
 from dig.detectors.notes import quote, quote_all
@@ -95,15 +97,18 @@ class HealDeadlock(Healer):
     ) -> Iterator[Intervention]:
         """Wake all; then give the waiting work to another agent; then begin anew with another."""
         waiting = finding.evidence["waiting"]
+        again = redo(graph, finding, step)
         if step.number == 1:
             yield from self.heal(graph, finding)
             failed = [agent for agent in waiting if step.troubles.get(agent) == "failed"]
-            yield from _reassign(graph, finding, step, failed, "had this, and failed")
+            yield from again or _reassign(graph, finding, step, failed, "had this, and failed")
+        elif again:
+            yield from again
         elif step.number == 2:
             deeds = "did not act on this, although asked to"
             yield from _reassign(graph, finding, step, [*waiting], deeds)
         else:
-            yield from restart(graph, finding, step, tuple(waiting))
+            yield from restart(graph, finding, step, _idle(graph, waiting))
 
     def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
         """Whether each agent has moved its work, or an agent is at work."""
@@ -115,6 +120,17 @@ class HealDeadlock(Healer):
         ):
             return "untold"
         return "under way" if is_worked_on(graph, problem, step) else "none"
+
+
+def _idle(graph: InteractionGraph, waiting: Mapping[str, Sequence[str]]) -> list[str]:
+    """The agents with other work than returns for themselves."""
+    return [
+        agent
+        for agent, events in waiting.items()
+        if any(
+            agent not in agents_behind(graph.history, event.n) for event in open_work(graph, events)
+        )
+    ]
 
 
 def _reassign(

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from json import dumps, loads
 from typing import Any
 
+from dig._util.ranges import union
 from dig._util.text import name, names
 from dig.detectors.finding import Finding, Severity
 from dig.detectors.interventions import COOLDOWN_S, Inject, Intervention, Reroute
-from dig.detectors.ladder import LadderStep
+from dig.detectors.ladder import LadderStep, redo, restart
 from dig.detectors.notes import describe_events, quote
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
@@ -140,29 +141,45 @@ class HealEarlyTermination(Healer):
         lists, submitter = finding.evidence, _submitter(graph, finding)
         if (submitter, dumps(lists)) in self._bounces:
             self._latest[submitter] = lists  # two answers in turns count as one that insists
-        missing = frozenset(_missing_events(lists))
-        events = [graph.event(event) for event in _missing_events(lists)]
-        again = [event for event in events if event.cause or graph.is_open(event.n)]
-        is_over = missing in self._handed_out or not self._insists(graph, submitter, lists)
-        is_over |= finding.severity != "error"  # the answer needs nothing of this
-        helper = None if is_over or not again else step.helper(graph, (submitter,))
-        if helper in (None, submitter) or helper is None:
+        if _is_left_behind(graph, finding, step):
+            note = _missing_note(graph, lists) + "It was left behind when the problem began anew."
+            yield Inject(finding.subject["event"], note)
+            return
+        if finding.severity != "error" or not self._insists(graph, submitter, lists):
             yield from self.heal(graph, finding)
             return
-        self._handed_out.add(missing)
+        again = redo(graph, finding, step) or _mixed_up(graph, finding, step)
+        again = again or self._give_away(graph, finding, step)
+        yield from again
+        if again and submitter in graph.agents:
+            note = f"{_missing_note(graph, lists)}Others were asked to do it: wait for it."
+            event = finding.subject["event"]
+            yield Reroute(event, note, (submitter,), step.patience / 1_000_000)
+        else:
+            yield from self.heal(graph, finding)
+
+    def _give_away(
+        self, graph: InteractionGraph, finding: Finding, step: LadderStep
+    ) -> list[Intervention]:
+        """Give open and lost work to another agent, once."""
+        submitter, missing = _submitter(graph, finding), _missing_events(finding.evidence)
+        events = [graph.event(event) for event in missing]
+        open_events = [event for event in events if event.cause or graph.is_open(event.n)]
+        if frozenset(missing) in self._handed_out or not open_events:
+            return []
+        helper = step.helper(graph, (submitter,))
+        if helper is None or helper == submitter:
+            return []
+        self._handed_out.add(frozenset(missing))
         note = (
             f"An answer was submitted that does without this, and {quote(submitter)} does not see "
             "to it. Do it now."
         )
-        for event in again:
-            if helper not in event.copies:
-                yield Reroute(event.id, note, (helper,), action="reassign")
-        if submitter in graph.agents:
-            note = f"{_missing_note(graph, lists)}{quote(helper)} was asked to do it: wait for it."
-            wait_s = step.patience / 1_000_000
-            yield Reroute(finding.subject["event"], note, (submitter,), wait_s)
-        else:
-            yield from self.heal(graph, finding)
+        return [
+            Reroute(event.id, note, (helper,), action="reassign")
+            for event in open_events
+            if helper not in event.copies
+        ]
 
     def _insists(self, graph: InteractionGraph, submitter: str, lists: dict[str, Any]) -> bool:
         """Whether a further bounce is of no use: the same answer, and nothing can move."""
@@ -184,6 +201,24 @@ class HealEarlyTermination(Healer):
         repeats = self._bounces[bounce] - 1
         doublings = min(repeats - 1, MOST_DOUBLINGS)
         return min(self._cooldown_s * 2**doublings, LONGEST_S) if repeats else 0.0
+
+
+def _is_left_behind(graph: InteractionGraph, finding: Finding, step: LadderStep) -> bool:
+    """Whether all missing work is of attempts before the submitter's own."""
+    h, submitter = graph.history, _submitter(graph, finding)
+    problems = graph.unanswered_sources(graph.event(finding.subject["event"]).sources)
+    begun = [step.renewed.get(problem, {}).get(submitter, -1) for problem in problems]
+    missing = _missing_events(finding.evidence)
+    return all(h.t_gen[h.event_number(event)] < min(begun, default=-1) for event in missing)
+
+
+def _mixed_up(graph: InteractionGraph, finding: Finding, step: LadderStep) -> list[Intervention]:
+    """Begin problems anew, where an answer to several problems lacks parts."""
+    answered = graph.event(finding.subject["event"]).sources
+    missing = [graph.event(event).sources for event in _missing_events(finding.evidence)]
+    apart = union([sources for sources in missing if sources != answered])
+    anew = [name for name in graph.unanswered_sources(apart) if name not in step.renewed]
+    return list(restart(graph, finding, step, problems=anew)) if anew and graph.run.session else []
 
 
 def _submitter(graph: InteractionGraph, finding: Finding) -> str:

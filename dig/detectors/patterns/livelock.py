@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from dig._util.text import cut, name
 from dig.detectors.finding import Finding, Severity
 from dig.detectors.interventions import Create, Intervention
+from dig.detectors.ladder import LadderStep, redo, restart
 from dig.detectors.notes import into_outputs, quote
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
@@ -149,3 +150,11 @@ class HealLivelock(Healer):
         present = [agent for agent in graph.agents if base_name(agent) in evidence["agents"]]
         if finding.severity == "error" and present:
             yield Create(f"{note} The answer is asked for now.", tuple(present))
+
+    def escalate(
+        self, graph: InteractionGraph, finding: Finding, step: LadderStep
+    ) -> Iterator[Intervention]:
+        """Tell; after long, begin the problem anew with another agent."""
+        yield from self.heal(graph, finding)
+        if finding.severity != "notice":
+            yield from redo(graph, finding, step) or restart(graph, finding, step)

@@ -11,7 +11,7 @@ from typing import Any
 from dig._util.text import name
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Create, Intervention
-from dig.detectors.ladder import LadderStep, Progress, is_worked_on, open_problem, restart
+from dig.detectors.ladder import LadderStep, Progress, is_worked_on, open_problem, redo, restart
 from dig.detectors.notes import quote
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Healer
@@ -75,7 +75,10 @@ class HealMissingTermination(Healer):
         last = _last(graph, finding)
         without = () if last is None else (last,)
         has_failed = last is not None and step.troubles.get(last) == "failed"
-        if step.number == 1 and not has_failed:
+        again = redo(graph, finding, step)
+        if again:
+            yield from again
+        elif step.number == 1 and not has_failed:
             yield from self.heal(graph, finding)
         elif step.number <= 2 and (helper := step.helper(graph, without)):
             has = "has failed" if has_failed else "was asked to, and has not"
@@ -86,7 +89,7 @@ class HealMissingTermination(Healer):
             )
             yield Create(note, (helper,), without=without)
         else:
-            yield from restart(graph, finding, step, without)
+            yield from restart(graph, finding, step)
 
     def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
         """Whether there is work again, or an answer, or an agent is looking."""

@@ -11,8 +11,8 @@ from typing import Any
 from dig._util.text import name
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Create, Intervention, Reroute
-from dig.detectors.ladder import LadderStep, Progress
-from dig.detectors.notes import absent, describe_events
+from dig.detectors.ladder import LadderStep, Progress, part_behind, redo
+from dig.detectors.notes import absent, describe_events, quote
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
@@ -113,6 +113,24 @@ class HealOrphanedEvent(Healer):
         if step.number == 1 and can_go_back:
             yield from self.heal(graph, finding)
             return
+        again = redo(graph, finding, step)
+        if again:
+            yield from again
+            return
+        part = part_behind(graph, event.id) if event.cause == "discarded" else None
+        if part is not None and part not in step.renewed:
+            # Who throws it away cannot read it, so it is made anew, of what it was made of.
+            helper = step.helper(graph, {generator or "", *refused})
+            if (
+                helper is not None
+                and helper != generator
+                and helper not in graph.event(part).copies
+            ):
+                note = (
+                    f"What {quote(generator or '')} made of this was thrown away. Do it yourself."
+                )
+                yield Reroute(part, note, (helper,), action="reassign")
+                return
         is_given = step.number < 3 and not is_unwanted
         helper = step.helper(graph, {generator or "", *refused}) if is_given else None
         if helper not in (None, *refused):

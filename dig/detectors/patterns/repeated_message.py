@@ -13,7 +13,7 @@ from dig._util.ranges import RangeSet
 from dig._util.text import name
 from dig.detectors.finding import Finding, Severity
 from dig.detectors.interventions import Create, Inject, Intervention, Reroute
-from dig.detectors.ladder import LadderStep
+from dig.detectors.ladder import LadderStep, redo, restart
 from dig.detectors.notes import quote
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
@@ -139,3 +139,12 @@ class HealRepeatedMessage(Healer):
         if finding.severity == "error" and sender in graph.agents:
             note = f"You say the same again and again ({quote(event.id)}). Submit what there is."
             yield Create(note, (sender,))
+
+    def escalate(
+        self, graph: InteractionGraph, finding: Finding, step: LadderStep
+    ) -> Iterator[Intervention]:
+        """Tell; said twice as often, begin the problem anew without the sender."""
+        sender = graph.history.sender(graph.event(finding.subject["event"]).n) or ""
+        yield from self.heal(graph, finding)
+        if finding.evidence["count"] > (graph.run.limits.loop_limit or 0):
+            yield from redo(graph, finding, step) or restart(graph, finding, step, [sender])

@@ -1,0 +1,269 @@
+"""Siblings: agents with like work, and the agents among them whose work went otherwise.
+
+An activation that gives like work to several agents wants the same kind of return from each. So
+where nearly all agree, they say how a return should have been: types, shape, recipient, number.
+Nothing is known of the task, and of a payload no more than the shape.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from dig._util.ranges import RangeSet
+from dig.graph.graph import InteractionGraph
+from dig.graph.history import CONSUME, FINAL
+from dig.graph.records import FATES
+from dig.graph.state import BUFFERED
+
+DISCARD = FATES.index("discard")
+
+LEAST_AGREEING = 2
+"""The number of other agents that have to agree before an agent is unlike them."""
+MOST = 2 / 3
+"""The share of the other agents that has to agree."""
+FEWER = 1.5
+"""An agent makes too little if all others make so many times as much of each input."""
+
+WORDS = {
+    "unlike": "made something else of it than the others of theirs",
+    "nothing": "made nothing of it",
+    "kept": "has not begun, though the others have",
+    "discarded": "threw it away",
+    "unread": "what came of it was thrown away",
+    "swallowed": "made nothing of what came back",
+}
+"""The mechanisms of deviations, in words that follow the agent's name and the work."""
+
+Shape = frozenset[str]
+"""The shape of a payload: its kind, and the keys of an object."""
+NO_SHAPE: Shape = frozenset()
+"""The shape of a payload that is not to be read; it is like all others."""
+
+
+def shape_of(payload: Any) -> Shape:
+    """Describe the shape of a payload; a cut or masked payload has none."""
+    if isinstance(payload, Mapping):
+        keys = [key for key in payload if isinstance(key, str)]
+        return NO_SHAPE if any(k.startswith("$") for k in keys) else frozenset(["{}", *keys])
+    return frozenset([type(payload).__name__ if payload else "nothing"])
+
+
+class Deviation(NamedTuple):
+    """A sign against an agent: the agent's work went unlike the work of the siblings.
+
+    Attributes:
+        agent: The agent.
+        mechanism: A key of `WORDS`.
+        part: The work that was given out, and is to be done again, by number.
+        giver: The agent that gave the work, and waits for the return.
+        activation: The activation that shows the sign, by number.
+        doer: The agent whose work is spoilt: the agent, or another one.
+    """
+
+    agent: str
+    mechanism: str
+    part: int
+    giver: str
+    activation: int
+    doer: str
+
+
+_Kind = tuple[str, str]
+"""The type of an output and the recipient: `giver`, `itself` or `others`."""
+
+
+class _Step(NamedTuple):
+    agent: str
+    activation: int
+    part: int
+    made: Mapping[_Kind, Shape]
+    rate: float  # outputs for each input
+
+
+@dataclass
+class _Course:
+    """The course of the parts of a hand-out.
+
+    Attributes:
+        steps: What agents made, by the types of the inputs.
+        returns: By part: what came back to the giver.
+        doers: By part: the agents that consumed it, each with the activation.
+        open_parts: The parts of which something is open.
+    """
+
+    steps: dict[Shape, list[_Step]] = field(default_factory=lambda: defaultdict(list))
+    returns: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    doers: dict[int, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    open_parts: set[int] = field(default_factory=set)
+
+
+def find_deviations(
+    graph: InteractionGraph, shapes: Callable[[str], Shape], sources: RangeSet | None = None
+) -> Iterator[Deviation]:
+    """Find the deviations in a graph, in order of the hand-outs.
+
+    Args:
+        graph: The graph as it stands.
+        shapes: Gives the shape of an event's payload.
+        sources: The sources of the problems that are looked at; ``None``: all.
+    """
+    h = graph.history
+    for v in range(len(h.agent_of)):
+        by_type = defaultdict[int, list[int]](list)
+        if h.t_end[v] >= 0 and not h.settled[v]:
+            for n in filter(h.is_part, h.outputs(v)):
+                by_type[h.type_of[n]].append(n)
+        for parts in by_type.values():
+            is_meant = sources is None or not graph.sources_of(parts[0]).isdisjoint(sources)
+            if len(parts) >= LEAST_AGREEING and is_meant:
+                yield from _HandOut(graph, shapes, h.agent(v), parts).deviations()
+
+
+class _HandOut:
+    """Like parts, given out by an agent at once."""
+
+    def __init__(
+        self, graph: InteractionGraph, shapes: Callable[[str], Shape], giver: str,
+        parts: Sequence[int],
+    ) -> None:  # fmt: skip
+        self._graph, self._h, self._shapes = graph, graph.history, shapes
+        self._giver, self._parts, self._course = giver, parts, _Course()
+        for part in parts:
+            self._follow(part)
+
+    def deviations(self) -> Iterator[Deviation]:
+        """The deviations; a part has none once another agent has done the part well."""
+        found = [*self._unlike(), *self._untouched()]
+        for find in (self._unreturned, self._lost_returns):
+            found += [*find({deviation.part for deviation in found})]
+        spoilt = {(deviation.part, deviation.doer) for deviation in found}
+        doers = self._course.doers
+        done = {part for part in doers if any((part, a) not in spoilt for a in doers[part])}
+        yield from (deviation for deviation in found if deviation.part not in done)
+
+    def _follow(self, part: int) -> None:
+        """Follow a part through activations, until something goes back to the giver."""
+        h, course, giver = self._h, self._course, self._giver
+        stack, seen = [part], set[int]()
+        while stack:
+            n = stack.pop()
+            if self._graph.is_open(n):
+                course.open_parts.add(part)
+            for v in h.sightings(n):
+                inputs, agent = h.inputs(v), h.agent(v)
+                if v in seen or h.t_end[v] < 0 or n not in inputs:
+                    continue
+                seen.add(v)
+                if n == part:
+                    course.doers[part][agent] = v
+                # Where the giver has something of others before it, parts are put together.
+                elif agent == giver and any(h.sender(e) not in (agent, None) for e in inputs):
+                    continue
+                made: dict[_Kind, Shape] = {}
+                for y in h.outputs(v):
+                    to, shape = self._recipients(y), self._shapes(h.event_ids[y])
+                    places = {"itself": to == {agent}, "giver": giver in to}
+                    for place in [place for place in places if places[place]] or ["others"]:
+                        made[self._type(y), place] = shape
+                    if agent == giver or giver not in to:
+                        stack.append(y)
+                    else:
+                        course.returns[part].append(y)
+                step = _Step(agent, v, part, made, h.output_count[v] / len(inputs))
+                course.steps[frozenset(map(self._type, inputs))].append(step)
+
+    def _unlike(self) -> Iterator[Deviation]:
+        """Steps without an output of nearly all other agents' steps."""
+        for alike in self._course.steps.values():
+            made = defaultdict[str, dict[_Kind, Shape]](dict)
+            for step in alike:
+                made[step.agent] |= step.made
+            for agent in made if len(made) > LEAST_AGREEING else ():
+                others = [kinds for other, kinds in made.items() if other != agent]
+                wanted = defaultdict[_Kind, list[Shape]](list)
+                for kinds in others:
+                    for kind, shape in kinds.items():
+                        wanted[kind].append(shape)
+                least = max(LEAST_AGREEING, MOST * len(others))
+                agreed = {kind: shapes for kind, shapes in wanted.items() if len(shapes) >= least}
+                fewest = min(step.rate for step in alike if step.agent != agent) / FEWER
+                for step in alike:
+                    is_like = all(_has(step.made, *wish) for wish in agreed.items())
+                    if step.agent == agent and agreed and not (is_like and step.rate >= fewest):
+                        mechanism = "unlike" if step.made else "nothing"
+                        yield self._deviation(agent, mechanism, step.part, step.activation)
+
+    def _unreturned(self, unlike: set[int]) -> Iterator[Deviation]:
+        """Parts without a return like the other agents', and without anything open."""
+        course, senders = self._course, defaultdict[str, set[str]](set)
+        for events in course.returns.values():
+            for n in events:
+                senders[self._type(n)].add(self._h.sender(n) or "")
+        for part in [part for part in course.doers if part not in course.open_parts | unlike]:
+            came = {self._type(n) for n in course.returns.get(part, ())}
+            for agent, v in course.doers[part].items():
+                others = [by - {agent} for kind, by in senders.items() if kind not in came]
+                if agent != self._giver and max(map(len, others), default=0) >= LEAST_AGREEING:
+                    yield self._deviation(agent, "nothing", part, v)
+
+    def _untouched(self) -> Iterator[Deviation]:
+        """Parts, kept or thrown away by an agent, where other agents have done their parts."""
+        h, doers = self._h, self._course.doers
+        if len({agent for by_agent in doers.values() for agent in by_agent}) < LEAST_AGREEING:
+            return
+        for part in (part for part in self._parts if part not in doers):
+            event = self._graph.event(h.event_ids[part])
+            for v in h.sightings(part):
+                agent, fate = h.agent(v), self._fate(part, v)
+                if fate == DISCARD or (event.place & BUFFERED and agent in event.copies):
+                    mechanism = "discarded" if fate == DISCARD else "kept"
+                    if h.t_end[v] >= 0:
+                        yield self._deviation(agent, mechanism, part, v)
+
+    def _lost_returns(self, unlike: set[int]) -> Iterator[Deviation]:
+        """Returns, thrown away by the giver, or consumed without an output."""
+        h, giver, fates = self._h, self._giver, dict[int, tuple[int, int, int]]()
+        for part, events in self._course.returns.items():
+            for n in events if part not in unlike else ():
+                for v in h.sightings(n):
+                    fate = self._fate(n, v)
+                    if h.agent(v) == giver and fate in (CONSUME, DISCARD):
+                        fates[part] = max(fates.get(part, (-1, 0, 0)), (v, fate, n))
+        thrown = [h.sender(n) or "" for _, fate, n in fates.values() if fate == DISCARD]
+        kept_count = len(fates) - len(thrown)
+        for part, (v, fate, n) in fates.items():
+            doer = h.sender(n) or ""
+            if fate == CONSUME:
+                if not any(h.is_work(y) or h.flags[y] & FINAL for y in h.outputs(v)):
+                    yield Deviation(giver, "swallowed", part, giver, v, doer)
+            # Who throws away what several have made is at fault, not all of these.
+            elif len({*thrown}) >= LEAST_AGREEING and len(thrown) > kept_count:
+                yield Deviation(giver, "discarded", part, giver, v, doer)
+            elif kept_count >= LEAST_AGREEING:
+                yield self._deviation(doer, "unread", part, h.generator[n])
+
+    def _deviation(self, agent: str, mechanism: str, part: int, v: int) -> Deviation:
+        return Deviation(agent, mechanism, part, self._giver, v, agent)
+
+    def _fate(self, n: int, v: int) -> int:
+        return next(edge.fate for edge in self._h.edges(v) if edge.event == n)
+
+    def _type(self, n: int) -> str:
+        return self._h.type_names[self._h.type_of[n]]
+
+    def _recipients(self, n: int) -> set[str]:
+        """The recipients of an event, as far as known: all agents with the event at some time."""
+        h = self._h
+        event = self._graph.live.get(h.event_ids[n])
+        to = {h.agent(v) for v in h.sightings(n)}
+        return to if event is None else to.union(event.copies, event.flight, event.sent_to)
+
+
+def _has(made: Mapping[_Kind, Shape], kind: _Kind, shapes: Sequence[Shape]) -> bool:
+    """Report whether a step has an output of a kind, in the common shape of others."""
+    known = [shape for shape in shapes if shape]
+    shape = made.get(kind)
+    return shape is not None and not (shape and known and frozenset.intersection(*known) - shape)
