@@ -19,7 +19,7 @@ LINES = {
     "dig": 213,
     "_util": 642,
     "adapters": 10_230,
-    "cli": 2_362,
+    "cli": 2_363,
     "detectors": 4_500,
     "diagnosis": 6_756,
     "faults": 1_308,

@@ -127,6 +127,7 @@ def check(
     from dig.show.gate.checked import UnreadRun, check_run, runs_in
     from dig.show.gate.reports import CheckReport
     from dig.traces.interchange.imports import joined
+    from dig.traces.interchange.spans import NO_AGENT
     from dig.traces.interchange.talks import NO_TURN
 
     named = further(detector)
@@ -145,8 +146,8 @@ def check(
             run = check_run(path, detectors(), limits, learned, ruled, more)
             verdicts.append(gate.judge(run))
         except TraceError as error:
-            if skipped and error.reason == NO_TURN:
-                skipped.setdefault(NO_TURN, []).append(path)
+            if skipped and error.reason in (NO_TURN, NO_AGENT):
+                skipped.setdefault(error.reason, []).append(path)
                 continue
             warn(error)
             unread.append(UnreadRun(path, error))

@@ -24,12 +24,14 @@ from dig.tasks.run.team_run import TeamRun
 from dig.traces.interchange.imports import import_file
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE, check_trace, read_records
+from dig.traces.otel.stored import export_text
 from dig.traces.replay.rerun import replay, rerun
 from dig.traces.replay.rewind import rewind
 from dig.traces.verify import verify
 from tests.hostile import hostile_run
 from tests.oracle import Row
 from tests.show.server.client import TOKEN, parse, request
+from tests.traces.interchange.span_files import PRODUCERS
 from tests.traces.runs import directory, hasty, solved, store
 
 from .entrance import Entrance, assert_short
@@ -83,7 +85,7 @@ class Reader(Entrance):
 
 
 class Importers(Entrance):
-    """What other programs recorded: the reference implementation's graphs, and message logs."""
+    """What other programs recorded: the reference implementation's graphs, message logs, spans."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "file"
@@ -96,6 +98,8 @@ class Importers(Entrance):
             LOG.encode(),
             json.dumps({"messages": rows}).encode(),
             "\n".join(map(json.dumps, rows)).encode(),
+            *(path.read_bytes() for path in sorted(PRODUCERS.iterdir())),
+            "".join(export_text(store(folder / "run.jsonl", hasty()), "otlp-json")).encode(),
         ]
 
     def take(self, data: bytes) -> bool:

@@ -27,6 +27,7 @@ class CallTurn:
         is_busy: Whether that activation is in progress.
         awaited: The number of its calls that have no answer yet.
         is_open: Whether it goes on.
+        has_failed: Whether it ended with an error.
     """
 
     agent: str
@@ -36,6 +37,7 @@ class CallTurn:
     is_busy: bool = False
     awaited: int = 0
     is_open: bool = True
+    has_failed: bool = False
 
 
 class _Output(NamedTuple):
@@ -102,6 +104,7 @@ class Calls:
         elif not error:
             answers, self.has_answer = [_Output(event, None, "solution", payload)], True
         self._end(turn, *answers, error=error or None, **more)
+        turn.has_failed = bool(error)
         if caller is not None:
             caller.awaited -= 1
             if caller.is_open and caller.awaited <= 0:

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import Any
 
 from dig.detectors.thresholds import Thresholds
-from dig.graph.records import SYSTEM, Fate, FateName, Record, Run
+from dig.graph.records import OUTCOMES, SYSTEM, Fate, FateName, Record, Run
 from dig.traces.otel import conventions
 
 from . import span_words
@@ -36,7 +36,7 @@ class _Activation:
         self.fates = [Fate(str(event), "consume") for event in consumed]
         for name, mark in row.events:
             if name in _FATES:
-                to = tuple(mark.get(conventions.TARGET, ()))
+                to = tuple(map(str, mark.get(conventions.TARGET, ())))
                 self.fates.append(Fate(str(mark[conventions.EVENT]), _FATES[name], to))
         self.inputs = [fate.event for fate in self.fates]
         self.outputs = [str(event) for event in self.about.get(conventions.OUT_EVENTS, ())]
@@ -47,7 +47,7 @@ class _Activation:
         """The payloads of inputs or outputs by event; none, unless all were exported."""
         messages = json.loads(self.about.get(key) or "[]")
         texts = [message["parts"][0]["content"] for message in messages]
-        payloads = [None if text == "null" else span_words.payload_of(text) for text in texts]
+        payloads = [None if text == "null" else span_words.payload_of(str(text)) for text in texts]
         return dict(zip(events, payloads, strict=True)) if len(texts) == len(events) else {}
 
 
@@ -84,7 +84,8 @@ def own_run(name: str, source: str, rows: Sequence[SpanRow]) -> tuple[list[Recor
     writer.bounced = {row.attributes.get(conventions.EVENT) for row in rows
                       if "dig.heal.target" in row.attributes}  # fmt: skip
     writer.write()
-    outcome: Any = str(root.get("dig.outcome") or "stopped")
+    outcome: Any = root.get("dig.outcome")
+    outcome = outcome if outcome in OUTCOMES else "stopped"
     return writer.scribe.finish(outcome, source), guesses
 
 
@@ -141,15 +142,17 @@ class _Writer:
         about, outputs = activation.about, activation.outputs
         self.scribe.end(
             activation.id, activation.fates, outputs, activation.row.message or None,
-            usage=span_words.tokens(about) or None, because=about.get(conventions.BECAUSE),
+            because=span_words.first(about, [conventions.BECAUSE]) or None,
             cancelled=bool(about.get(conventions.CANCELLED)),
+            usage=span_words.tokens(about) or None,
         )  # fmt: skip
         payloads = activation.payloads(conventions.OUTPUT_MESSAGES, outputs)
         types, to = about.get(conventions.OUT_TYPES, ()), about.get(conventions.OUT_TO, ())
         final = bool(about.get(conventions.FINAL))
         for event, type, agents in zip_longest(outputs, types, to):  # an older export lacks `to`
-            readers = list(self._readers[event]) if agents is None else json.loads(agents)
-            self._emit(event, activation.id, readers, type or "message", payloads, final=final)
+            readers = self._readers[event] if agents is None else json.loads(agents)
+            self._emit(event, activation.id, [*map(str, readers)], str(type or "message"), payloads,
+                       final=final)  # fmt: skip
         for event in outputs:
             if final and not self._readers[event] and event not in self.bounced:
                 self.scribe.deliver(event, None)

@@ -170,7 +170,10 @@ def _ns(value: Any) -> int | None:
         moment = datetime.fromisoformat(value)
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return round(moment.timestamp() * 1_000_000) * 1000
-    return int(value or 0) or None
+    ns = int(value or 0)
+    if not 0 <= ns < 2**63:
+        raise ValueError("its time is none that OpenTelemetry could have")
+    return ns or None
 
 
 def _pairs(attributes: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

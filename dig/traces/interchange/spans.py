@@ -22,6 +22,9 @@ from .scribe import Guesses, Scribe
 from .span_rows import SpanRow
 from .span_words import AGENT, Side
 
+NO_AGENT = "has spans, but none that names an agent"
+"""The reason not to read a file, such as those of LlamaIndex."""
+
 _HANDOFF_TOOLS = ("transfer_to_agent", "handoff")
 _TARGETS = ("agent_name", "to_agent", "agent", "target")
 _LIMITS = ("max turns", "max iterations", "recursion limit", "limit reached")
@@ -119,7 +122,8 @@ def tree(rows: Iterable[SpanRow], guesses: Guesses) -> list[SpanNode]:
     nodes = {row.id: SpanNode(row, span_words.kind_of(row.attributes, row.name)) for row in rows}
     below: defaultdict[tuple[str, str] | None, list[SpanNode]] = defaultdict(list)
     for node in nodes.values():
-        node.start, node.end = node.row.start, node.row.end
+        node.start = node.row.start
+        node.end = None if node.row.end is None else max(node.row.end, node.start)
         node.above = nodes.get(node.row.parent) if node.row.parent else None
         below[node.above.row.id if node.above else None].append(node)
         if node.row.parent and node.above is None and node.kind == "agent":
@@ -156,11 +160,10 @@ def _fit(node: SpanNode, above: SpanNode, guesses: Guesses) -> None:
             guesses.note("the clocks of hosts differ: what one did was put inside the call of the "
                          "other", node.row.name)  # fmt: skip
         shift += more
-    node.start += shift
-    node.end = None if node.end is None else max(node.end + shift, node.start)
-    if node.start < above.start:
+    if node.start + shift < above.start:
         guesses.note("a span that began before the one above it began with it", node.row.name)
-        node.start = above.start
+    node.start = max(node.start + shift, above.start)
+    node.end = None if node.end is None else max(node.end + shift, node.start)
 
 
 def _tell_plumbing(order: Sequence[SpanNode]) -> None:
@@ -243,9 +246,7 @@ def as_run(paths: Sequence[Path], rows: Sequence[SpanRow]) -> tuple[list[Record]
     order = tree(rows, guesses)
     agents = [node for node in order if node.kind == "agent"]
     if not agents:
-        names = ", ".join(sorted({row.name for row in rows})[:5])
-        reason = f"has {len(rows)} spans, and none names an agent ({names})"
-        raise TraceError(paths[0], None, reason)
+        raise TraceError(paths[0], None, NO_AGENT)
     _pair_handoffs(agents)
     return _Writer(paths[0].stem, order, agents, guesses).records(source), guesses
 
@@ -323,7 +324,7 @@ class _Writer:
     def _end(self, node: SpanNode) -> None:
         turn, answer, error = node.turn, node.words("answer", self._limit), node.error
         assert turn is not None
-        if node.taker is not None:
+        if node.taker is not None and node.taker.turn is None:
             self._guesses.note("a hand-off gave the floor to the agent that followed",
                                f"{node.name} to {node.taker.name}")  # fmt: skip
             node.taker.turn = self._calls.hand_over(turn, node.taker.name, answer, node.usage)
@@ -338,7 +339,7 @@ class _Writer:
             cancelled, failure = True, "limit"
         raisers = [] if cancelled or not error else [
             call.turn.activation for call in node.calls
-            if call.error and call.turn and (call.error in error or error in call.error)
+            if call.turn and call.turn.has_failed and (call.error in error or error in call.error)
         ]  # fmt: skip
         self._calls.answer(
             turn, answer, error=error, failure=failure, usage=node.usage, cancelled=cancelled,
