@@ -144,7 +144,7 @@ class _Writer:
             activation.id, activation.fates, outputs, activation.row.message or None,
             because=span_words.first(about, [conventions.BECAUSE]) or None,
             cancelled=bool(about.get(conventions.CANCELLED)),
-            usage=span_words.tokens(about) or None,
+            usage=span_words.tokens([about]) or None,
         )  # fmt: skip
         payloads = activation.payloads(conventions.OUTPUT_MESSAGES, outputs)
         types, to = about.get(conventions.OUT_TYPES, ()), about.get(conventions.OUT_TO, ())

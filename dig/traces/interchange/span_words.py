@@ -7,7 +7,8 @@ and some libraries.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Literal
 
@@ -17,10 +18,8 @@ from dig.traces.otel import conventions
 
 _KINDS = {
     conventions.KIND: {"AGENT": "agent", "TOOL": "tool", "LLM": "model"},
-    conventions.OPERATION: {
-        "invoke_agent": "agent", "execute_tool": "tool", "chat": "model",
-        "generate_content": "model", "text_completion": "model",
-    },
+    conventions.OPERATION: {"invoke_agent": "agent", "execute_tool": "tool", "chat": "model",
+                            "generate_content": "model", "text_completion": "model"},
     "traceloop.span.kind": {"agent": "agent", "tool": "tool"},
 }  # fmt: skip
 """The kinds of work by attribute and value; any other work is plumbing around them."""
@@ -45,20 +44,12 @@ _FLAT: dict[Side, tuple[str, str]] = {
     "question": ("llm.input_messages.", "gen_ai.prompt."),
     "answer": ("llm.output_messages.", "gen_ai.completion."),
 }
-_ROLES: dict[Side, tuple[str, ...]] = {
-    "question": ("user", "human"),
-    "answer": ("assistant", "ai", "model"),
-}
-
+_ROLES = {"question": ("user", "human"), "answer": ("assistant", "ai", "model")}
 _TOKENS = {
-    "input_tokens": (
-        conventions.INPUT_TOKENS, "llm.token_count.prompt",
-        "gen_ai.usage.prompt_tokens", "gen_ai.aggregated_usage.input_tokens",
-    ),
-    "output_tokens": (
-        conventions.OUTPUT_TOKENS, "llm.token_count.completion",
-        "gen_ai.usage.completion_tokens", "gen_ai.aggregated_usage.output_tokens",
-    ),
+    "input_tokens": (conventions.INPUT_TOKENS, "llm.token_count.prompt",
+                     "gen_ai.usage.prompt_tokens", "gen_ai.aggregated_usage.input_tokens"),
+    "output_tokens": (conventions.OUTPUT_TOKENS, "llm.token_count.completion",
+                      "gen_ai.usage.completion_tokens", "gen_ai.aggregated_usage.output_tokens"),
 }  # fmt: skip
 
 _HOLES = ("redacted", "scrubbed", "truncated")
@@ -103,10 +94,14 @@ def words(attributes: Mapping[str, Any], side: Side, limit: int | None = None) -
     return _payload([flat[n] for n in sorted(flat, key=int)], side, limit) if flat else None
 
 
-def tokens(attributes: Mapping[str, Any]) -> dict[str, int]:
-    """The numbers of tokens in the attributes of a span."""
-    counts = {name: first(attributes, keys) for name, keys in _TOKENS.items()}
-    return {name: int(count) for name, count in counts.items() if count.isdecimal()}
+def tokens(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """The numbers of tokens in the attributes of spans, together."""
+    counts: Counter[str] = Counter()
+    for attributes in rows:
+        for name, keys in _TOKENS.items():
+            if (number := first(attributes, keys)).isdecimal():
+                counts[name] += int(number)
+    return dict(counts)
 
 
 def cut_length(rows: Iterable[Mapping[str, Any]]) -> int | None:

@@ -81,6 +81,11 @@ class SpanNode:
             frame = frame.above
 
     @property
+    def models(self) -> list[SpanNode]:
+        """The model calls of the agent."""
+        return [part for part in self.parts if part.kind == "model"]
+
+    @property
     def error(self) -> str:
         """The error; empty: the span tells of none."""
         row = self.row
@@ -98,20 +103,15 @@ class SpanNode:
             frame for frame in self.frames
             if len(frame.calls) == 1 and (is_question or (frame.end or 0) >= (self.end or 0))
         ]  # fmt: skip
-        models = [part for part in self.parts if part.kind == "model"]
-        spans = [self, *around, *(models[:1] if is_question else models[-1:])]
+        spans = [self, *around, *(self.models[:1] if is_question else self.models[-1:])]
         payloads = (span_words.words(span.row.attributes, side, limit) for span in spans)
         return next((payload for payload in payloads if payload is not None), None)
 
     @property
     def usage(self) -> dict[str, int] | None:
         """The tokens in this span, else those of the model calls."""
-        models = (part for part in self.parts if part.kind == "model")
-        counts: dict[str, int] = span_words.tokens(self.row.attributes)
-        for part in () if counts else models:
-            for name, count in span_words.tokens(part.row.attributes).items():
-                counts[name] = counts.get(name, 0) + count
-        return counts or None
+        calls = (part.row.attributes for part in self.models)
+        return span_words.tokens([self.row.attributes]) or span_words.tokens([*calls]) or None
 
 
 # --- the tree ---
@@ -137,10 +137,10 @@ def tree(rows: Iterable[SpanRow], guesses: Guesses) -> list[SpanNode]:
             node.depth = node.above.depth + 1
             _fit(node, node.above, guesses)
         waiting.extend(below[node.row.id])
-    _tell_plumbing(order)
+    _place(order)
+    _mark_plumbing(order)
+    _place(order)
     for node in order:
-        if node.above is not None:
-            node.agent = node.above if node.above.kind == "agent" else node.above.agent
         if node.agent is not None:
             node.agent.parts.append(node)
         for frame in (*node.frames, *filter(None, [node.agent])) if node.kind == "agent" else ():
@@ -166,26 +166,26 @@ def _fit(node: SpanNode, above: SpanNode, guesses: Guesses) -> None:
     node.end = None if node.end is None else max(node.end + shift, node.start)
 
 
-def _tell_plumbing(order: Sequence[SpanNode]) -> None:
+def _place(order: Sequence[SpanNode]) -> None:
+    """Find the agent around each span."""
+    for node in order:
+        if node.above is not None:
+            node.agent = node.above if node.above.kind == "agent" else node.above.agent
+
+
+def _mark_plumbing(order: Sequence[SpanNode]) -> None:
     """Mark as plumbing the agents' spans around the real agents.
 
     These are spans without a name and without work, and a client's span around the agent's own.
     """
-    at_work = set[SpanNode | None]()
-    for node in order:
-        frame = node.above if node.kind in ("tool", "model") else None
-        while frame is not None and frame.kind != "agent":
-            frame = frame.above
-        at_work.add(frame)
+    at_work = {node.agent for node in order if node.kind in ("tool", "model")}
     for node in reversed(order):
-        frame = node.above if node.kind == "agent" else None
+        frame = node.agent if node.kind == "agent" else None
         while frame is not None:
-            if frame.kind == "agent":
-                is_agent = frame in at_work or span_words.first(frame.row.attributes, AGENT)
-                if is_agent and not (frame.row.kind == "CLIENT" and frame.name == node.name):
-                    break
-                frame.kind = ""
-            frame = frame.above
+            is_agent = frame in at_work or span_words.first(frame.row.attributes, AGENT)
+            if is_agent and not (frame.row.kind == "CLIENT" and frame.name == node.name):
+                break
+            frame.kind, frame = "", frame.agent
 
 
 def _pair_handoffs(agents: Sequence[SpanNode]) -> None:
