@@ -31,7 +31,9 @@ from dig.traces.verify import verify
 from tests.hostile import hostile_run
 from tests.oracle import Row
 from tests.show.server.client import TOKEN, parse, request
+from tests.traces.interchange.coding import at, foreground
 from tests.traces.interchange.span_files import PRODUCERS
+from tests.traces.interchange.test_trajectories import team
 from tests.traces.runs import directory, hasty, solved, store
 
 from .entrance import Entrance, assert_short
@@ -85,7 +87,7 @@ class Reader(Entrance):
 
 
 class Importers(Entrance):
-    """What other programs recorded: the reference implementation's graphs, message logs, spans."""
+    """What other programs recorded: graphs, message logs, spans, files of coding agents."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "file"
@@ -100,6 +102,9 @@ class Importers(Entrance):
             "\n".join(map(json.dumps, rows)).encode(),
             *(path.read_bytes() for path in sorted(PRODUCERS.iterdir())),
             "".join(export_text(store(folder / "run.jsonl", hasty()), "otlp-json")).encode(),
+            foreground(folder / "s").read_bytes(),
+            json.dumps(team()).encode(),
+            json.dumps([{"from": "a", "text": "b", "timestamp": at(1), "read": True}]).encode(),
         ]
 
     def take(self, data: bytes) -> bool:

@@ -129,4 +129,4 @@ class _Trajectory:
         if found and key not in self._session.talks:
             inside = self._session.talk(key)
             inside.use = use
-            _Trajectory(self._session, found, self._path).feed(inside, found["steps"])
+            _Trajectory(self._session, found, self._path).feed(inside, found.get("steps"))

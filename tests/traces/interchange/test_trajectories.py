@@ -153,6 +153,12 @@ def test_copied_context_and_unknown_keys_are_passed_over(tmp_path: Path) -> None
     assert len([r for r in import_file(path).records if isinstance(r, Emit) and r.by is None]) == 1
 
 
+def test_a_subagent_without_steps_is_known_by_its_report_alone(tmp_path: Path) -> None:
+    root = team()
+    root["subagent_trajectories"][0].pop("steps")
+    assert raised(store(tmp_path, root)) == []
+
+
 def test_a_trajectory_that_stops_at_a_tool_is_cut_off(tmp_path: Path) -> None:
     root = single()
     root["steps"] = root["steps"][:3]
