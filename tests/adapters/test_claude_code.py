@@ -25,7 +25,7 @@ class Host:
 
     def __call__(self, kind: str, **fields: Any) -> dict[str, Any]:
         self.now += 1
-        self.session.session.tick()
+        self.session.tick()
         return self.session.note(payload(kind, self.transcript, **fields))
 
     def begin(self, id: str, kind: str = "Explore", by: str = "") -> dict[str, Any]:
@@ -162,7 +162,7 @@ def test_reports_that_the_main_agent_was_not_shown_are_lost_by_name(observed: Ho
     observed.show(*ids[:15])
     assert observed.stop() == {}
     observed.now += 60
-    observed.session.session.tick()
+    observed.session.tick()
     graph = observed.session.session.monitor.graph
     (deadlock,) = observed.session.session.findings
     assert (deadlock.pattern, deadlock.severity) == ("DL", "error"), "told while it goes on"
@@ -184,12 +184,28 @@ def test_work_that_goes_on_when_the_session_ends_is_an_error(observed: Host) -> 
     assert (early.finding.pattern, early.is_unhealed) == ("ET", True)
 
 
+@pytest.mark.parametrize("ticks", [True, False])
+def test_a_transcript_that_is_written_after_the_stop_counts(ticks: bool, held: Host) -> None:
+    """The last rows of a turn reach the file a moment after its hook has run."""
+    held.begin("a1")
+    held.launch("a1")
+    held.report("a1")
+    assert held.stop(active=True) == {}
+    held.show("a1")
+    held.now += 1
+    if ticks:
+        held.session.tick()
+        held.now += 60
+    assert held.close() == []
+
+
 def test_a_late_notification_mends(observed: Host) -> None:
     observed.begin("a1")
     observed.launch("a1")
     observed.report("a1")
     observed.stop()
     observed.now += 40
+    observed.session.tick()
     observed.show("a1")
     observed.stop()
     (late,) = observed.close()
@@ -283,6 +299,27 @@ def test_an_answer_that_is_none_is_sent_back_with_the_note_alone(tmp_path: Path)
     assert host.stop(active=True) == {}
 
 
+def test_an_agent_that_is_woken_is_not_held_again_for_the_others(held: Host) -> None:
+    """As each report in the background wakes it; a subagent that is new is a new reason."""
+    held.begin("a1")
+    held.begin("b2")
+    held.launch("a1", "b2")
+    assert held.stop()["decision"] == "block"
+    assert held.stop(active=True) == {}
+    held.report("b2")
+    held.show("b2")
+    assert held.stop() == {}
+    held.begin("c3")
+    output = held.stop()
+    assert "stop: `Explore c3`." in output["reason"]
+    assert output["reason"].count("submitted while") == 1, "no note is told again"
+    for id in ("a1", "c3"):
+        held.report(id)
+        held.show(id)
+    assert held.stop() == {}
+    assert all(found.is_mended for found in held.close())
+
+
 def test_observing_holds_nobody(observed: Host) -> None:
     observed.begin("a1")
     observed.begin("b2", by="a1")
@@ -312,14 +349,34 @@ def test_a_subagent_whose_own_subagents_have_reported_goes(held: Host) -> None:
     assert held.close() == []
 
 
-def test_a_report_to_a_subagent_that_has_gone_is_lost(observed: Host) -> None:
-    """The caller stopped before its own subagent: nobody is left to read that report."""
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_a_report_to_a_subagent_that_has_gone_comes_to_its_caller(
+    is_shown: bool, observed: Host
+) -> None:
+    """As Claude Code does it; if the caller is not shown it either, it is lost."""
     observed.begin("a1")
     observed.begin("b2", by="a1")
     observed.report("a1")
+    observed.write({"type": "user", "toolUseResult": {"status": "completed", "agentId": "a1"}})
     observed.report("b2")
+    if is_shown:
+        observed.show("b2")
     observed.stop()
-    assert ("ET", True) in [(f.finding.pattern, f.is_unhealed) for f in observed.close()]
+    errors = [(f.finding.pattern, f.is_unhealed) for f in observed.close()]
+    assert errors == ([] if is_shown else [("ET", True)])
+
+
+def test_each_agent_is_held_for_a_subagent_that_outlives_its_caller(held: Host) -> None:
+    held.begin("a1")
+    held.begin("b2", by="a1")
+    assert "`Explore b2`" in held.report("a1")["reason"]
+    assert held.report("a1", stop_hook_active=True) == {}
+    assert "`Explore b2`" in held.stop()["reason"]
+    assert held.stop(active=True) == {}
+    held.report("b2")
+    held.show("b2")
+    assert held.stop() == {}
+    assert all(found.is_mended for found in held.close())
 
 
 # --- hand-offs ---

@@ -63,6 +63,9 @@ class CodingSession:
         self._turns: dict[str, Turn] = {}
         self._parents: dict[str, str] = {}
         self._tasks: dict[str, list[dict[str, Any]]] = {}  # by type, of subagents yet to begin
+        self._adopted: set[str] = set()  # subagents whose caller has gone
+        self._held: set[tuple[str, str]] = set()  # agents, and the subagents they were held for
+        self._stop: dict[str, Any] | None = None  # of the main agent, while it waits
 
     def note(self, hook: dict[str, Any]) -> dict[str, Any]:
         """Take note of a hook's input; return the output, empty if the agent goes on."""
@@ -75,9 +78,13 @@ class CodingSession:
             self._give_task(name, hook)
         if name not in (MAIN, *self._parents):
             return {}  # it began before the monitor
-        turn, missing = self._act(name, hook)
+        missing = self._awaited(name, hook)
+        turn = self._act(name, missing)
         words = self._words(hook.get("last_assistant_message"))
-        holds = self._holds and not hook.get("stop_hook_active")
+        # An agent that is woken by one report is not held again for the others.
+        reasons = {(name, child) for child in missing} - self._held
+        is_new = bool(reasons) or not missing
+        holds = self._holds and is_new and not hook.get("stop_hook_active")
         if kind == "SubagentStart":
             notes = {"hookEventName": kind, "additionalContext": "\n".join(turn.notebook.read())}
             return {"hookSpecificOutput": notes} if turn.notes else {}
@@ -92,50 +99,72 @@ class CodingSession:
             self._tasks.setdefault(task["subagent_type"], []).append(task)
         elif name != MAIN and not (missing and holds and kind == "SubagentStop"):
             turn.end(words, self._parents[name], "report")
+            self._parents |= dict.fromkeys(missing, self._parents[name])
+            self._adopted.update(missing)
         elif name != MAIN:
             self.session.guard.incident("held", {"agent": name, "for": missing})
-            return _block(missing)
+            return self._block(reasons)
         elif missing and not holds:
             turn.wait_for(0)  # until the reports come, or the session ends
+            self._stop = {**hook, "stop_hook_active": True}
         else:
             answer = turn.submit(words, bounces=holds)
             self.session.release(answer)
             if turn.was_bounced(answer):
-                return _block(missing, *turn.notebook.unread)
+                return self._block(reasons, *turn.notebook.texts[-1:])
         return {}
+
+    def tick(self) -> None:
+        """Do what is due; a stop becomes an answer when no report is awaited any more."""
+        # The last rows of a transcript are written a moment after the hook has run.
+        if self._stop and not self._awaited(MAIN, self._stop):
+            self.note(self._stop)
+        self.session.tick()
 
     def close(self) -> None:
         """End the journal; reports still awaited by the main agent are lost."""
-        main = self._turns.get(MAIN)
-        if main and main.activation is None:
-            main.submit(None, bounces=False)
+        self.tick()
+        if self._stop:
+            self._turns[MAIN].submit(None, bounces=False)
         self.session.close()
         self.run.journal.close()
 
     def _give_task(self, name: str, hook: dict[str, Any]) -> None:
         """Give a new subagent the first task for its type."""
         task = (self._tasks.get(hook["agent_type"]) or [{"by": MAIN}]).pop(0)
+        turn = self._act(task["by"], self._awaited(task["by"], hook))
         self._parents[name] = task["by"]
         self.session.reserve_instance(name)
-        turn, _ = self._act(task["by"], hook)
         turn.send(self._words(task.get("prompt")), name, awaits=False)
         turn.act()
 
-    def _act(self, name: str, hook: dict[str, Any]) -> tuple[Turn, list[str]]:
-        """Have an agent use the reports shown by now; return the turn and the awaited subagents."""
+    def _awaited(self, name: str, hook: dict[str, Any]) -> list[str]:
+        """The subagents of an agent that are at work, or with a report not shown yet."""
+        graph, turns = self.session.monitor.graph, self._turns
+        children = [child for child, parent in self._parents.items() if parent == name]
+        events = graph.agents[name].buffer.values() if name in graph.agents else ()
+        senders = {graph.history.sender(event.n) for event in events}
+        hidden = _hidden(Path(hook["transcript_path"]), {*children} & senders, self._adopted)
+        return [child for child in children if child in hidden or turns[child].is_open]
+
+    def _act(self, name: str, missing: list[str]) -> Turn:
+        """Have an agent use all that lies in front of it, but for what it was not shown yet."""
         turn, graph = self._turns.get(name), self.session.monitor.graph
         if turn is None or not turn.is_open:
             request = [self.session.request(None, MAIN)] if name == MAIN else None
             turn = self._turns[name] = self.session.begin(name, request)
-        children = [child for child, parent in self._parents.items() if parent == name]
-        new = [event for event in graph.agents[name].buffer.values() if not turn.holds(event.id)]
-        senders = {event.id: graph.history.sender(event.n) for event in new}
-        hidden = _hidden(Path(hook["transcript_path"]), {*children} & {*senders.values()})
-        for event in [id for id, sender in senders.items() if sender not in hidden]:
-            turn.receive(event)
+        self._stop = None if name == MAIN else self._stop
+        for event in [*graph.agents[name].buffer.values()]:
+            if not turn.holds(event.id) and graph.history.sender(event.n) not in missing:
+                turn.receive(event.id)
         turn.act()  # a turn goes on until its agent stops
-        open_turns = {agent for agent, other in self._turns.items() if other.is_open}
-        return turn, [child for child in children if child in hidden | open_turns]
+        return turn
+
+    def _block(self, reasons: set[tuple[str, str]], *notes: str) -> dict[str, Any]:
+        self._held |= reasons
+        names = quote_all(sorted(child for _, child in reasons))
+        first = f"You are held once: use what these report, then stop: {names}."
+        return {"decision": "block", "reason": " ".join((first,) * bool(reasons) + notes)}
 
     def _words(self, words: Any) -> Any:
         if not words or self._has_contents:
@@ -144,15 +173,11 @@ class CodingSession:
         return {"bytes": len(data), "crc32": zlib.crc32(data)}  # equal words still look equal
 
 
-def _block(missing: list[str], *notes: str) -> dict[str, Any]:
-    names = f"You are held once: use what these report, then stop: {quote_all(missing)}."
-    return {"decision": "block", "reason": " ".join((names,) * bool(missing) + notes)}
-
-
-def _hidden(transcript: Path, agents: set[str]) -> set[str]:
+def _hidden(transcript: Path, agents: set[str], adopted: set[str]) -> set[str]:
     """The agents in the background with a report missing from a transcript."""
     hidden: set[str] = set()
     with suppress(OSError), open_file(transcript) as file:
+        hidden |= agents & adopted
         for line in file if agents else ():
             named = {agent for agent in agents if agent.split()[-1].encode() in line}
             with suppress(AttributeError, KeyError, RecursionError, ValueError):
@@ -201,4 +226,4 @@ def watch(directory: Path, tell: Callable[[str], object]) -> None:
                 except Exception as error:  # one hook must not end the monitor of the others
                     tell(f"a hook was not understood: {error!r}")
             for session in sessions.values():
-                session.session.tick()
+                session.tick()
