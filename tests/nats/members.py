@@ -21,7 +21,7 @@ import anyio
 
 import dig
 from dig.adapters.nats import agent, connection, owner, streams
-from dig.adapters.nats.connection import connect
+from dig.adapters.nats.connection import Connection, Message, connect
 from dig.adapters.nats.names import LAST, LAST_IN_SUBJECT, MSG_ID, RAW, Subjects, T, token_of
 from dig.adapters.nats.owner import Owner, chunks
 from dig.adapters.nats.serving import make_session
@@ -97,15 +97,22 @@ def stopping(chance: float, hits: Path, seed: str, deep: str = "") -> Callable[[
 
 # --- controls: a rule taken out -----------------------------------------------------------------
 
-_store = connection.store
+_store, _store_all = connection.store, Connection.store_all
 
 
 def _storing(change: Callable[[str, dict[str, str]], None]) -> Callable[..., Any]:
+    async def store_all(self: Connection, messages: Sequence[Message]) -> list[int | None]:
+        changed = [(subject, data, dict(headers)) for subject, data, headers in messages]
+        for subject, _, headers in changed:
+            change(subject, headers)
+        return await _store_all(self, changed)
+
     async def store(js: Any, subject: str, data: bytes, headers: Any, *rest: Any) -> Any:
         headers = dict(headers)
         change(subject, headers)
         return await _store(js, subject, data, headers, *rest)
 
+    Connection.store_all = store_all  # type: ignore[method-assign]
     return store
 
 

@@ -573,15 +573,20 @@ async def test_a_server_that_loses_its_last_seconds(server: Restartable) -> None
     assert problems == [1, "lost later", 3]
 
 
-async def test_raw_that_the_server_lost_is_told(server: Restartable) -> None:
-    """An owner that finds a later first sequence says so, and goes on."""
+@pytest.mark.parametrize("is_all", [True, False])
+async def test_raw_that_the_server_lost_is_told(server: Restartable, is_all: bool) -> None:
+    """An owner that finds a later sequence says so, and goes on, wherever the gap is."""
     async with session(server.url) as (client, _):
         await ask(client, NAME, 1)
     async with connect(server.url) as client:
         js = client.jetstream()
         for number in range(3):
             await pose(client, NAMES, number)
-        await js.purge_stream(NAMES.raw)
+        if is_all:
+            await js.purge_stream(NAMES.raw)
+        else:
+            last = (await js.stream_info(NAMES.raw)).state.last_seq
+            await js.delete_msg(NAMES.raw, last - 2)
     async with session(server.url) as (client, _):
         await good_after_purge(client)
         told = await incidents(client, "raw lost")

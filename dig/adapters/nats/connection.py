@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit, urlunsplit
 
 import anyio
@@ -364,33 +364,47 @@ class GaplessReader:
 
     Attributes:
         sequence: The last sequence that was read.
+        puller: Reads the present consumer; ``None``: there is none.
     """
 
-    def __init__(self, client: Client, stream: str, after: int = 0) -> None:
-        """Begin behind a sequence."""
-        self.sequence = after
-        self._client, self._stream = client, stream
-        self._puller: Puller | None = None
+    def __init__(
+        self, client: Client, stream: str, after: int = 0,
+        skip: Callable[[int], object] | None = None,
+    ) -> None:  # fmt: skip
+        """Begin behind a sequence.
+
+        Args:
+            client: The connection.
+            stream: The stream.
+            after: The sequence.
+            skip: Is told the next sequence if the stream lacks those before it; ``None``: that is
+                an error.
+        """
+        self.sequence, self.puller = after, cast("Puller | None", None)
+        self._client, self._stream, self._skip = client, stream, skip
         self._is_new = False
 
     async def read(self, wait_s: float = 1.0) -> list[Msg]:
         """Read the next messages; none when the time is up, or while the server is away.
 
         Raises:
-            DamageError: The stream itself lacks the next message.
+            DamageError: The stream itself lacks the next message, and none may be skipped.
         """
         messages: list[Msg] = []
         last = self.sequence
         try:
-            if self._puller is None:
-                self._puller = await reading(self._client, self._stream, after=self.sequence)
+            if self.puller is None:
+                self.puller = await reading(self._client, self._stream, after=self.sequence)
                 self._is_new = True
-            for message in await self._puller.read(wait_s=wait_s):
+            for message in await self.puller.read(wait_s=wait_s):
                 sequence = sequence_of(message)
-                if sequence > last + 1 and self._is_new:
-                    raise DamageError(self._stream, None, f"message {last + 1} is missing")
-                if sequence > last + 1:  # it was sent into a connection that has gone
-                    raise ConsumerGoneError
+                if sequence > last + 1:
+                    if not self._is_new:  # it was sent into a connection that has gone
+                        raise ConsumerGoneError
+                    if self._skip is None:
+                        raise DamageError(self._stream, None, f"message {last + 1} is missing")
+                    self._skip(sequence)
+                    last = sequence - 1
                 if sequence == last + 1:
                     messages.append(message)
                     last, self._is_new = sequence, False
@@ -405,7 +419,7 @@ class GaplessReader:
 
     async def close(self) -> None:
         """Stop reading, until the next read."""
-        puller, self._puller = self._puller, None
+        puller, self.puller = self.puller, None
         if puller is not None:
             await puller.close()
 

@@ -20,19 +20,15 @@ import anyio
 from anyio.abc import TaskGroup
 from nats.aio.msg import Msg
 
-from dig.errors import ConsumerGoneError, FencedError, WrongSequenceError
+from dig.errors import FencedError, WrongSequenceError
 
 from .connection import (
     ANSWER_S,
-    TROUBLE,
     Connection,
+    GaplessReader,
     Message,
-    Puller,
     last_of,
-    logger,
     number,
-    patiently,
-    reading,
     sequence_of,
     store,
 )
@@ -44,7 +40,7 @@ from .session import DISCONNECTED, HeldSession, RequestLines
 from .streams import MIB, Storage, make_inbox
 
 BATCH = 256
-"""The number of raw messages that are handled before they are appended."""
+"""The number of requests that wait to be stored from which on reading waits, too."""
 
 IDLE_S = 1.0
 
@@ -123,7 +119,7 @@ class Owner:
         self._client, self._names, self._session, self._lease = client, names, session, lease
         self._js = client.jetstream(timeout=ANSWER_S)
         self._clock, self._storage = clock, storage
-        self._raw: Puller | None = None
+        self._raw = GaplessReader(client, names.raw, session.cursor, session.skip_raw)
         self._beats: set[str] = set()
         self._news, self._turn = anyio.Event(), anyio.Lock()
         self._told_s = 0.0
@@ -147,23 +143,20 @@ class Owner:
                 await self.commit()
         finally:
             with anyio.CancelScope(shield=True), anyio.move_on_after(ANSWER_S):
-                await self._lose_reader()
+                await self._raw.close()
                 for subscription in (beats, missed):
                     await subscription.unsubscribe()
 
     async def _step(self) -> None:
         session, lag = self._session, 0
-        for message in await self._read():
-            sequence = sequence_of(message)
-            if sequence > session.cursor + 1:  # a gap is never skipped
-                await self._lose_reader()
-                break
-            if sequence > session.cursor:
-                stored_s = message.metadata.timestamp.timestamp()
-                headers, token = message.headers or {}, token_in(message.subject)
-                self._read_s = self._read_s or time.monotonic()
-                session.handle(sequence, token, headers, message.data, stored_s)
-                lag = message.metadata.num_pending
+        due_s = session.due_s()
+        wait_s = IDLE_S if due_s is None else min(IDLE_S, max(0.0, due_s - self._clock()))
+        for message in await self._raw.read(wait_s):
+            stored_s = message.metadata.timestamp.timestamp()
+            headers, token = message.headers or {}, token_in(message.subject)
+            self._read_s = self._read_s or time.monotonic()
+            session.handle(sequence_of(message), token, headers, message.data, stored_s)
+            lag = message.metadata.num_pending
         beats, self._beats = self._beats, set()
         for token in sorted(beats):
             session.beat(token)
@@ -185,44 +178,18 @@ class Owner:
             self._news = anyio.Event()
             await self.commit()
 
-    # --- 1: read ---
-
-    async def _read(self) -> list[Msg]:
-        due_s = self._session.due_s()
-        wait_s = IDLE_S if due_s is None else min(IDLE_S, max(0.0, due_s - self._clock()))
-        try:
-            if self._raw is None:
-                self._raw = await self._open()
-            return await self._raw.read(BATCH, wait_s)
-        except ConsumerGoneError:
-            await self._lose_reader()
-        except TROUBLE as error:
-            logger.debug("dig: raw cannot be read yet: %s", error)
-            await anyio.sleep(0.1)
-        return []
-
-    async def _open(self) -> Puller:
-        info = await patiently(lambda: self._js.stream_info(self._names.raw))
-        first = int(info.state.first_seq)
-        if first > self._session.cursor + 1:
-            self._session.skip_raw(first)
-        return await reading(self._client, self._names.raw, after=self._session.cursor, batch=BATCH)
-
-    async def _lose_reader(self) -> None:
-        raw, self._raw = self._raw, None
-        if raw is not None:
-            await raw.close()
+    # --- signals ---
 
     def note_connection(self, is_connected: bool) -> None:
         """Note that the connection has gone, or is back; the consumer did not survive."""
         self._clock.stand("connection", not is_connected)
-        if self._raw is not None:
-            self._raw.is_broken = True
+        if self._raw.puller is not None:
+            self._raw.puller.is_broken = True
 
     async def _beat(self, message: Msg) -> None:
         self._beats.add(token_in(message.subject))
-        if self._raw is not None:
-            self._raw.nudge()
+        if self._raw.puller is not None:
+            self._raw.puller.nudge()
 
     async def _answer_again(self, message: Msg) -> None:
         """Answer a client again, by the trace context of the problem."""
