@@ -9,24 +9,17 @@ so that each recipient gets them in the order in which they were held, and no ot
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from dig._util.ranges import union
+from dig.detectors.late_turns import LateWork
 from dig.detectors.policy import Policy
-from dig.graph import records
 from dig.graph.records import NOTICE, SYSTEM, WAITS, Deliver, Emit, Expire, Redirect
-from dig.graph.state import ActivationState
 
 from .messages import About, Answered, Delivered, Output, Over, Started, Wake
 from .recorder import Recorder
 from .relevance import Scope
-
-GRACE_US = 1_000_000
-"""The time that an activation has to end in, from the end of its request, or from its own start.
-
-A framework's own clean-up is over by then.
-"""
 
 LEFT = "The agent that was to get this back has left: it is taken as it is."
 
@@ -279,52 +272,3 @@ class Holds:
         if agent not in self.ready:
             self.ready[agent] = None
             self._recorder.effects.append(Wake(agent))
-
-
-class LateWork:
-    """Reports work after the end of a request, once for each activation.
-
-    It is an incident: nothing can be healed, but somebody pays for it.
-
-    Attributes:
-        due: By activation, the moment from which it counts, and its latest request.
-    """
-
-    def __init__(self, recorder: Recorder) -> None:
-        """Begin with no activation."""
-        self._recorder = recorder
-        self.due: dict[str, tuple[int, str]] = {}
-        self._told: set[str] = set()  # and still in progress
-
-    def note(self, activations: Iterable[ActivationState]) -> None:
-        """Note the activations without a request in progress."""
-        graph, recorder = self._recorder.graph, self._recorder
-        for activation in activations:
-            problems = activation.problems
-            # One look at most: a session may have a thousand requests in progress.
-            if problems and not (problems[0].is_over or problems[0].is_failed or graph.is_over):
-                continue
-            is_over = graph.is_over or all(each.is_over or each.is_failed for each in problems)
-            # What an agent does about notices alone is plumbing: a log that nobody waits for.
-            if is_over and any(event.work for event in activation.inputs):
-                requests = graph.source_ids(graph.activation_sources(activation.id))
-                if requests and activation.id not in self._told:
-                    self.due.setdefault(activation.id, (recorder.now + GRACE_US, requests[-1]))
-
-    def look(self) -> None:
-        """Report the noted activations in progress that are due."""
-        if not self.due:
-            return
-        running, now = self._recorder.graph.running, self._recorder.now
-        self._told &= running.keys()
-        for id, (us, request) in tuple(self.due.items()):
-            if us <= now or id not in running:
-                del self.due[id]
-                if id in running and not running[id].waits:  # a person costs nothing
-                    self._told.add(id)
-                    detail = {"event": request, "activation": id, "agent": running[id].agent}
-                    self._recorder.incident(records.WORK_AFTER_ANSWER, detail)
-
-    def deadline(self) -> int | None:
-        """The moment at which the next activation is due, in microseconds."""
-        return min(self.due.values())[0] if self.due else None

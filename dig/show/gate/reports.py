@@ -78,6 +78,7 @@ def _listed(report: CheckReport) -> Iterator[str]:
     for verdict in quiet if report.is_verbose else quiet[:MOST_GROUPS]:
         costs = cost_text(verdict.run.costs.sums)
         yield ", ".join(filter(None, [f"{one_line(verdict.run.path, 200)}: passes", costs]))
+        yield from (f"  {text}" for text in verdict.run.remarks)
     if len(quiet) > MOST_GROUPS and not report.is_verbose:
         yield f"and {counted(len(quiet) - MOST_GROUPS, 'further run')} that passed (-v names them)"
     yield from search_lines(report)

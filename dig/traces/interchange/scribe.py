@@ -8,6 +8,7 @@ from typing import Any
 
 from dig._util.redaction import redact
 from dig._util.text import cut
+from dig.detectors.late_turns import LateWork
 from dig.detectors.thresholds import MOST_SECONDS
 from dig.graph import records
 from dig.graph.graph import InteractionGraph
@@ -87,18 +88,21 @@ class Scribe:
     Attributes:
         graph: The graph up to now.
         guesses: The things that had to be guessed.
+        now: The time of the next records, in microseconds.
     """
 
     def __init__(self, run: records.Run, guesses: Guesses) -> None:
         self.graph = InteractionGraph()
         self.guesses = guesses
         self._records: list[Record] = []
-        self._us = 0
+        self.now = 0
+        self._late_work = LateWork(self)
         self._write(replace(run, patterns=records.EDITION))
 
     def at(self, us: int) -> None:
         """Set the time of the next records; a moment in the past counts as the latest."""
-        self._us = max(self._us, us)
+        self.now = max(self.now, us)
+        self._late_work.look()
 
     def emit(self, event: str, by: str | None, to: Sequence[str], type: str, **more: Any) -> None:
         """Write a new event.
@@ -205,8 +209,10 @@ class Scribe:
         return trace
 
     def _stamp(self) -> tuple[int, int]:
-        return self.graph.t + 1, self._us
+        return self.graph.t + 1, self.now
 
     def _write(self, record: Record) -> None:
         self.graph.apply(record)
         self._records.append(record)
+        if isinstance(record, records.Start | records.Deliver | records.IncidentRow):
+            self._late_work.note(self.graph.running.values())
