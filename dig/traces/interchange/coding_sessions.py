@@ -44,16 +44,27 @@ def read_session(path: Path) -> tuple[list[Record], Guesses]:
     Raises:
         TraceError: A file cannot be read, or holds something else; the line is named.
     """
+    try:
+        return _read(path, is_mixed=False)
+    except _MixedRows:  # rare, and the only case in which the rows are held in memory
+        return _read(path, is_mixed=True)
+
+
+class _MixedRows(Exception):
+    """A row stands before the row that it follows."""
+
+
+def _read(path: Path, *, is_mixed: bool) -> tuple[list[Record], Guesses]:
     guesses = Guesses()
     session = Talks(guesses)
     for file in agent_files(path):
         talk = session.talk(file.stem.removeprefix("agent-"))
         talk.use = _use_of(file)
-        for row in _rows(file, guesses):
+        for row in _ordered(file, guesses, is_mixed=is_mixed):
             _take(session, talk, row)
     roots: dict[str, str] = {}  # of the rows of subagents in the same file, as older versions write
     with_files = {*session.talks} - {""}
-    for line in _rows(path, guesses):
+    for line in _ordered(path, guesses, is_mixed=is_mixed):
         key, row = _place(line, roots, is_alone=is_subagent(path))
         if key not in with_files:  # whose files hold the same, and more
             _take(session, session.talk(key), row)
@@ -103,6 +114,24 @@ def _use_of(file: Path) -> str:
         meta = json.loads(read_file(file.with_suffix(".meta.json")))
         return str(as_node(meta).get("toolUseId", ""))
     return ""
+
+
+def _ordered(path: Path, guesses: Guesses, *, is_mixed: bool) -> Iterator[Node]:
+    if is_mixed:
+        guesses.note("rows that stand before those that they follow were sorted by time")
+        yield from sorted(
+            _rows(path, guesses), key=lambda row: micros_of(row.get("timestamp")) or 0
+        )
+        return
+    seen, awaited = set[str](), set[str]()
+    for row in _rows(path, guesses):
+        uuid, parent = str(row.get("uuid")), row.get("parentUuid")
+        if uuid in awaited:
+            raise _MixedRows
+        seen.add(uuid)
+        if parent is not None and str(parent) not in seen:
+            awaited.add(str(parent))
+        yield row
 
 
 def _rows(path: Path, guesses: Guesses) -> Iterator[Node]:

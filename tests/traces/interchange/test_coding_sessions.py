@@ -491,6 +491,39 @@ def test_no_row_is_needed_twice_and_none_has_to_have_a_time(tmp_path: Path) -> N
     assert len(answers(import_file(path))) == 1
 
 
+@settings(max_examples=25, deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(0, 2))
+def test_wrong_times_change_nothing_about_what_was_read(
+    tmp_path_factory: pytest.TempPathFactory, chance: random.Random, lost: int
+) -> None:
+    """Clocks of the files differ, go back, or are missing: the order of the rows counts."""
+    path = background(tmp_path_factory.mktemp("times"), 4, lost)
+    for file in [path, *path.parent.rglob("agent-*.jsonl")]:
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        for row in rows:
+            row["timestamp"] = chance.choice(
+                [at(chance.uniform(-900, 900)), None, "yesterday", at(0).removesuffix("Z")]
+            )
+        write(file, rows)
+    assert len(unread(path)) == lost
+    assert set(alarms(path)) == ({"ET"} if lost else set())
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(0, 2))
+def test_rows_in_any_order_are_sorted_by_time(
+    tmp_path_factory: pytest.TempPathFactory, chance: random.Random, lost: int
+) -> None:
+    path = background(tmp_path_factory.mktemp("mixed"), 4, lost)
+    expected = [r for r in import_file(path).records if not isinstance(r, IncidentRow)]
+    for file in [path, *path.parent.rglob("agent-*.jsonl")]:
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        write(file, chance.sample(rows, len(rows)))
+    mixed = [r for r in import_file(path).records if not isinstance(r, IncidentRow)]
+    assert [type(r) for r in mixed] == [type(r) for r in expected]
+    assert len(unread(path)) == lost
+
+
 _ODD = st.recursive(
     st.none() | st.integers() | st.text(max_size=5),
     lambda inner: (
