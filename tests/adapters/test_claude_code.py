@@ -413,8 +413,9 @@ def test_an_idle_teammate_has_used_its_messages(held: Host) -> None:
     assert held.close() == []
 
 
-def test_a_note_beside_a_message_is_handed_to_the_subagent(held: Host) -> None:
+def test_a_note_beside_a_message_is_handed_to_the_subagent(tmp_path: Path) -> None:
     """What the monitor has to say about a hand-off comes as context, before the agent begins."""
+    held = Host(tmp_path, "--hold", "--contents")
     held.begin("a1")
     held.report("a1")
     message = {"to": "a1", "message": "look again"}

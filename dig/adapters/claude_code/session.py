@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-import zlib
 from collections.abc import Callable
 from contextlib import ExitStack, chdir, suppress
 from dataclasses import replace
@@ -25,8 +24,7 @@ from dig.traces.journal.journal import RunDirectory
 from .hook import ANSWER_S, SOCKET
 
 MAIN = "main"
-_RUNNING = ("async_launched", "remote_launched", "running")
-_SHOWN = ("user", "attachment")  # what waits in the queue was not shown yet
+_NOTIFICATION = b"<task-notification>"
 
 
 class CodingSession:
@@ -167,10 +165,7 @@ class CodingSession:
         return {"decision": "block", "reason": " ".join((first,) * bool(reasons) + notes)}
 
     def _words(self, words: Any) -> Any:
-        if not words or self._has_contents:
-            return words or None
-        data = str(words).encode(errors="replace")
-        return {"bytes": len(data), "crc32": zlib.crc32(data)}  # equal words still look equal
+        return words or None if self._has_contents else None
 
 
 def _hidden(transcript: Path, agents: set[str], adopted: set[str]) -> set[str]:
@@ -184,9 +179,10 @@ def _hidden(transcript: Path, agents: set[str], adopted: set[str]) -> set[str]:
                 row: dict[str, Any] = json.loads(line) if named else {"type": ""}
                 result = row.get("toolUseResult") or {}
                 status = result.get("status") or result.get("task", {}).get("status")
-                if status in _RUNNING:
+                if status in ("async_launched", "remote_launched", "running"):
                     hidden |= named
-                elif status or (row["type"] in _SHOWN and b"<task-notification>" in line):
+                # What waits in a queue, in rows of another type, was not shown yet.
+                elif status or (row["type"] in ("user", "attachment") and _NOTIFICATION in line):
                     hidden -= named
     return hidden
 
