@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dig.traces.interchange.imports import import_file
-from tests.traces.interchange.span_files import agent, otlp, store
+from tests.traces.interchange.span_files import PRODUCERS, agent, otlp, store
 
 
 def test_files_of_several_services_are_one_run_if_they_share_a_trace(
@@ -33,3 +33,9 @@ def test_files_of_other_formats_are_not_joined(call: Any, tmp_path: Path) -> Non
     code, out, err = call("import", log, log, "-o", tmp_path / "run")
     assert (code, out) == (2, "")
     assert "each file is a run of its own" in err
+
+
+def test_a_search_reads_spans_and_skips_those_without_agents(call: Any) -> None:
+    code, out, _ = call("check", PRODUCERS)
+    assert (code, "5 runs passed" in out) == (0, True)
+    assert "skipped 1 file: has spans, but none that names an agent" in out

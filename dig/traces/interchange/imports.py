@@ -136,14 +136,16 @@ def foreign_format(path: Path) -> str | None:
 def joined(paths: Iterable[Path]) -> list[list[Path]]:
     """Group files with spans of the same trace, in order of the first files."""
     runs: list[tuple[list[Path], set[str]]] = []
-    for path in paths:
+    every = list(paths)
+    for path in every:
         files, ids = [path], set[str]()
         try:
-            parts = FORMATS[name].parts if (name := foreign_format(path)) else None
+            name = foreign_format(path) if len(every) > 1 else None
+            parts = FORMATS[name].parts if name else None
             ids = set(parts(path)) if parts else ids
         except TraceError:
             pass  # whoever reads the file says so
-        for run in [run for run in runs if not ids.isdisjoint(run[1])]:
+        for run in [run for run in runs if not ids.isdisjoint(run[1])] if ids else ():
             files, ids = run[0] + files, run[1] | ids
             runs.remove(run)
         runs.append((files, ids))

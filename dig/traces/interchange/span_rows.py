@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -200,5 +200,8 @@ def _value(value: Any) -> Any:
 
 def is_spans(head: str) -> bool:
     """Whether the beginning of a file is of spans."""
-    marks: Iterable[str] = ("resourceSpans", "resource_spans", '"spanId"', '"span_id"')
-    return head[:1] in ("{", "[") and any(mark in head for mark in marks)
+    marks = '"resourceSpans"', '"resource_spans"', '"startTimeUnixNano"', '"start_time'
+    is_span = '"spanId"' in head or '"span_id"' in head
+    return head[:1] in ("{", "[") and any(
+        mark in head and (is_span or "esource" in mark) for mark in marks
+    )

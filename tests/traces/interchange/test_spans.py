@@ -198,7 +198,7 @@ def tree(attributes: list[Any]) -> dict[str, Any]:
     [
         ('{"resourceSpans": [', "is no JSON"),
         ('{"resourceSpans": [{"scopeSpans": [{"spans": [{"spanId": "01"}]}]}]}', "no trace id"),
-        (json.dumps({"spans": [{"traceId": "1" * 32, "spanId": "1" * 16}]}), "no start time"),
+        (json.dumps(otlp({**agent(1, "a", 0, 1), "startTimeUnixNano": 0})), "no start time"),
         (json.dumps(otlp({**agent(1, "a", 0, 1), "startTimeUnixNano": "soon"})), "span 1 cannot"),
         (json.dumps(otlp({**agent(1, "a", 0, 1), "attributes": 3})), "span 1 cannot be read"),
         (json.dumps(otlp()) + '{"spanId": ""}', "none that names an agent"),
@@ -554,3 +554,10 @@ def test_any_tree_of_spans_becomes_a_run(seed: int, read: Any) -> None:
     begun = {r.activation for r in imported.records if isinstance(r, Start)}
     open_spans = sum("endTimeUnixNano" not in row for row in rows)
     assert len(begun - finished) <= open_spans
+
+
+def test_a_log_that_names_spans_is_a_log(tmp_path: Path) -> None:
+    rows = [{"from": "a", "to": "b", "span_id": "1", "content": 'of "resourceSpans"'}]
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(rows))
+    assert import_file(path).format == "log"
