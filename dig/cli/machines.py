@@ -231,9 +231,9 @@ def sessions(
     """List the sessions of a server with their owners; with --json also times and batches."""
     from rich.console import Console
 
-    from dig.adapters.nats.serving import session_rows
-
     async def run(client: "Client") -> None:
+        from dig.adapters.nats.serving import session_rows  # not before there is a server
+
         rows = await session_rows(client)
         if as_json:
             for row in rows:

@@ -7,10 +7,12 @@ import json
 import random
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -18,7 +20,7 @@ import pytest
 from nats.aio.client import Client
 from rich.console import Console
 
-from dig.adapters.nats import connection, ownership
+from dig.adapters.nats import connection, envelopes, ownership
 from dig.adapters.nats.client import AwaitedAnswers, ask, pose
 from dig.adapters.nats.connection import GaplessReader, Puller, connect, store
 from dig.adapters.nats.names import KIND, MSG_ID, TRACEPARENT, VERSION, Subjects, V
@@ -407,6 +409,25 @@ async def test_a_session_begins_where_another_one_ended(url: str) -> None:
         first = (await read_stream(client, "DIG_JOURNAL_next"))[0].data.splitlines()
     assert len(first) == 2
     assert json.loads(first[1])["detail"] == {"session": NAME, "record": 0, "reason": None}
+
+
+async def test_an_agent_whose_clock_is_wrong_is_told_once(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its decisions say when they were sent; nothing but the incident comes of it."""
+    late = SimpleNamespace(time=lambda: time.time() - 5)
+    async with session(url) as (client, _):
+        monkeypatch.setattr(envelopes, "time", late)
+        await ask(client, NAME, "a message that waited, perhaps")
+        monkeypatch.undo()
+        await ask(client, NAME, "no")
+        assert await incidents(client, "skew") == []
+        monkeypatch.setattr(envelopes, "time", late)
+        for number in range(4):
+            assert await ask(client, NAME, number) == {"text": number}
+        told = await incidents(client, "skew")
+    assert sorted(one["from"] for one in told) == ["editor", "writer"]
+    assert all(4 < one["behind_s"] < 7 for one in told)
 
 
 async def test_a_session_with_gates_is_refused(url: str) -> None:

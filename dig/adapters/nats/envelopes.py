@@ -8,6 +8,7 @@ publishes the same.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
@@ -228,6 +229,7 @@ def decision_body(mail: Mail, value: object, error: BaseException | None, most: 
         most: The largest number of bytes.
     """
     ended: dict[str, Any] = {"activation": mail.view.activation, "mark": mail.mark}
+    ended["sent"] = time.time()
     usage = mail.view.usage
     try:
         if error is not None:

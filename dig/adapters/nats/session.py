@@ -6,7 +6,7 @@ are made now or were driven again at a take-over.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -51,7 +51,8 @@ MOST_ANSWERS = 1_000
 MOST_KEPT = 10_000
 """The latest trace contexts, and activations."""
 
-SKEW_S = 2.0
+SKEW_S, SKEWED = 2.0, 3
+"""How many seconds in how many messages, one after another, show that a clock is wrong."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +236,7 @@ class HeldSession:
         self._pending: list[bytes] = []
         self._groups: list[RequestLines] = []
         self._releases: list[Release] = []
-        self._skewed: set[str] = set()
+        self._skewed: Counter[str] = Counter()  # messages with a wrong time, one after another
         self.joined = list(self._monitor.graph.agents)
         notes.fresh.clear()
         resumption.go_live(self._take, clock=clock)
@@ -368,8 +369,12 @@ class HeldSession:
     }  # fmt: skip
 
     def _compare_clocks(self, token: str, behind_s: float) -> None:
-        if abs(behind_s) > SKEW_S and token not in self._skewed:
-            self._skewed.add(token)
+        if abs(behind_s) <= SKEW_S:
+            self._skewed[token] = min(0, self._skewed[token])
+            return
+        self._skewed[token] += 1
+        if self._skewed[token] == SKEWED:  # one message may have waited for a lost connection
+            self._skewed[token] = -(10**9)
             detail = {"from": token, "behind_s": round(behind_s, 3)}
             self._ask(lambda: self._monitor.incident(SKEW, detail))
 
