@@ -237,5 +237,7 @@ def thresholds(given: Given = None, config: Config = None, as_json: AsJson = Fal
         print(f"{name} = {json.dumps(value)}{default}")
         print(indent(field.description or "", "    "), end="\n\n")
     print(f"policy: heal = {json.dumps(ruled.heal)}, notices = {json.dumps(ruled.notices)}")
+    if ruled.budget is not None:
+        print(f"budget: {json.dumps(ruled.budget.to_json())}")
     for rule in ruled.rules:
         print(f"    {json.dumps(rule.to_json(), ensure_ascii=False)}")

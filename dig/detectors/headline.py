@@ -133,7 +133,9 @@ class Headlines:
             turns = [v for v, a in enumerate(h.activation_ids) if _concerns(graph, a, sources)]
             agents = [*dict.fromkeys(base_name(h.agent(v)) for v in turns)]
             number = counted(len(turns), "turn") + (f" of {_list_agents(agents)}" if agents else "")
-            return f"the {noun} ended at a limit of its framework{error}, after {number}"
+            is_ours = str(finding.evidence.get("error")).startswith("BudgetExceeded")
+            owner = "budget" if is_ours else "framework"
+            return f"the {noun} ended at a limit of its {owner}{error}, after {number}"
         if cause == "timeout":
             running = [a for a in graph.activations if _concerns(graph, a, sources)]
             agents = [*dict.fromkeys(_agent(graph, activation) or "" for activation in running)]

@@ -207,6 +207,7 @@ class RunSoFar:
             self._late_turns.look(record)
         if record.error is not None:
             self._headlines.look(record)
+        if record.error is not None and not record.error.startswith("BudgetStop"):
             self._counts["failed turns"] += 1
             self._error = self._error or first_sentence(record.error, MOST_REASON)
 
@@ -321,7 +322,7 @@ class RunSoFar:
         states = {
             "answered": counts["answered"] - early - partial,
             _EARLY: early,
-            "answered in part (budget)": partial,
+            "answered in part": partial,
             "ended by an error": failed,
             "left without an answer": max(0, counts["requests"] - counts["answered"] - failed),
         }
@@ -333,7 +334,7 @@ class RunSoFar:
         for state, number in states.items():
             end = f"answered{_LACKING}" if state == _EARLY else state
             if requests == 1:
-                return f"The request was {end}."
+                return f"The request was {end}{f': {self.partial}' if self.partial else ''}."
             parts.append(f"{number:,} {'was' if number == 1 else 'were'} {end}")
         if not parts:
             return "There was no request."

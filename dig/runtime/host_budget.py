@@ -19,6 +19,7 @@ from dig.graph.records import BUDGET, SYSTEM, base_name
 from dig.monitor.messages import Answered, Effect, Started
 from dig.monitor.monitor import Monitor
 
+from .agent_errors import describe
 from .spending import Account, TeamSpending
 
 
@@ -112,7 +113,7 @@ class HostBudget:
 
     def _fail(self, account: Account) -> list[Effect]:
         self.exceeded.append(account.exceeded())
-        error = str(self.exceeded[-1])
+        error = describe(self.exceeded[-1])
         return self._monitor.request_failed("limit", event=account.request, error=error)
 
     def _write_due(self) -> list[Effect]:

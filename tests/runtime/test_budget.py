@@ -18,6 +18,7 @@ from dig.errors import SettingsError
 from dig.graph.records import End, IncidentRow, Start
 from dig.runtime import Alerts, Bus, Decision, EventFate, NewEvent, Setup, View
 from dig.runtime.simulator import Simulation
+from dig.show.gate.checked import check_run
 from dig.traces.journal.reader import read_records
 from dig.traces.replay.rerun import rerun
 from dig.traces.verify import verify
@@ -277,4 +278,16 @@ async def test_the_verdict_says_that_an_answer_is_partial() -> None:
     bus = Bus(loop("half"), Setup(session=True), budget={"turns": 10})
     async with bus.open():
         assert await bus.ask("?") == "half"
-    assert "The request was answered in part (budget)." in bus.result.verdict.end
+    assert "The request was answered in part: stopped at 10 turns." in bus.result.verdict.end
+
+
+def test_a_check_tells_of_partial_answers_and_of_the_budget(tmp_path: Path) -> None:
+    """And the headline of a request without one names the budget."""
+    setup = Setup(limits=CALM).ruled(None, {"turns": 6})
+    partial = journalled(tmp_path / "partial.dig.jsonl", loop("half"), setup)
+    assert "1 partial answer: stopped at 6 turns." in check_run(partial.path, standard()).remarks
+    failed = journalled(tmp_path / "failed.dig.jsonl", loop(), setup)
+    headline = check_run(failed.path, standard()).headline
+    assert headline.startswith(
+        "the run ended at a limit of its budget: BudgetExceeded: the request"
+    )
