@@ -112,7 +112,7 @@ class ThreadWriter:
             roots: The threads that nobody called, the main agent's first.
             guesses: Gets what was guessed.
         """
-        every = list(roots)
+        self._every = every = list(roots)
         for thread in every:  # grows meanwhile
             every += [step.thread for step in thread.steps if step.kind == "call" and step.thread]
         names = tuple(dict.fromkeys(thread.name for thread in every))
@@ -268,7 +268,8 @@ class ThreadWriter:
 
     def _answer(self, thread: Thread, step: ThreadStep) -> None:
         self._start(thread)
-        if any(self._is_awaited(callee, thread) for callee in thread.called):
+        # Of all that were called: the reports of an agent whose caller has gone go on upwards.
+        if any(callee.agent and self._is_awaited(callee, thread) for callee in self._every):
             guess = "an answer while subagents worked whose reports were read later is none yet"
             self._guesses.note(guess)
             self._pause(thread)

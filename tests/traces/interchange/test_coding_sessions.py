@@ -366,6 +366,27 @@ def test_a_report_that_goes_to_nobody_is_lost_in_nested_agents_too(tmp_path: Pat
     assert (raised(path), unread(path)) == ([("ET", "error")], ["Explore#2's report: Inner (a2)"])
 
 
+@pytest.mark.parametrize("lost", [[], ["a3"], ["a2", "a3"]])
+def test_who_called_an_agent_that_has_gone_reads_the_reports_for_it(
+    lost: list[str], tmp_path: Path
+) -> None:
+    """The answer before is none yet; what nobody reads at the end is lost, and nothing else."""
+    main = Talk().user("Look").spawn("c1", "Outer")
+    main.result("c1", "ok", 30, facts={"agentId": "a1"}).say("Done, turn 1.", 31)
+    outer = Talk("a1").user("Do: Outer", 3)
+    for agent in ("a2", "a3"):
+        outer.spawn(f"n-{agent}", f"Inner {agent}", run_in_background=True)
+        outer.launched(f"n-{agent}", agent)
+    sides = [subagent(agent, f"Do: Inner {agent}", 40, "found") for agent in ("a2", "a3")]
+    main.seconds = 60
+    for agent in sorted({"a2", "a3"} - {*lost}):
+        main.notified(agent, "found").say(f"Done with {agent}.")
+    path = store(tmp_path, main, outer.say("ok", 29), *sides)
+    assert {name.split()[-1] for name in unread(path)} == {*lost}
+    assert raised(path) == [("ET", "error")] * bool(lost)
+    assert len(answers(import_file(path))) == 1
+
+
 def test_an_interrupted_turn_was_called_off(tmp_path: Path) -> None:
     """With it the subagents that it waited for; what comes after uses what it had."""
     main = (
