@@ -105,9 +105,11 @@ test-nats-part: .venv-nats/.stamp
 	@.venv-nats/bin/python -m tests.nats.campaign --seconds 60 --count 40 --points --chance 0.03 \
 		--control cursor-behind
 
-campaign-nats: .venv-nats/.stamp  ## Kill and pause monitors, agents and servers (FAULTS=500 SEED=0); then the controls
-	@.venv-nats/bin/python -m tests.nats.campaign --seed $(SEED) --count $(FAULTS)
-	@.venv-nats/bin/python -m tests.nats.campaign --seed $(SEED) --count $(FAULTS) --points
+campaign-nats: .venv-nats/.stamp  ## Kill and pause monitors, agents, servers, cut cables (FAULTS=500 SEED=0); then the controls
+	@for round in $$(seq $(SEED) $$(($(SEED) + $(FAULTS) / 20 - 1))); do \
+		for part in '--count 20' '--count 20 --points --chance 0.05' '--count 8 --cuts'; do \
+		.venv-nats/bin/python -m tests.nats.campaign --seed $$round --gap 0.1 $$part || exit 1; \
+		done; done
 	@for control in no-expected-sequence no-epoch no-guard release-first cursor-behind inboxes-after; do \
 		.venv-nats/bin/python -m tests.nats.campaign --seed $(SEED) --count 40 --points --chance 0.03 \
 			--seconds 60 --control $$control || exit 1; done

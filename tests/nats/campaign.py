@@ -332,7 +332,8 @@ def campaign(options: argparse.Namespace) -> Outcome:
         try:
             made = Campaign(options, folder)
         except OSError as error:
-            raise SystemExit(f"skipped, since no network can be made here: {error}") from None
+            print(f"skipped, since no network can be made here: {error}")
+            raise SystemExit from None
         try:
             return asyncio.run(made.run())
         finally:
