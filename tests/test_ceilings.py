@@ -19,7 +19,7 @@ LINES = {
     "dig": 213,
     "_util": 642,
     "adapters": 10_202,
-    "cli": 2_365,
+    "cli": 2_370,
     "detectors": 4_529,
     "diagnosis": 6_756,
     "faults": 1_308,

@@ -144,7 +144,11 @@ def _setup(
     from dig.runtime.setup import Setup
 
     file, named = find_settings(config), further(detector)
-    thresholds = Thresholds.load(given or (), file)
+    thresholds, ruled = Thresholds.load(given or (), file), policy(file, named)
+    if ruled.budget is not None:
+        raise SettingsError(
+            f"{file}: a session on several machines keeps no [budget]; leave it out"
+        )
 
     def healers() -> dict[str, Healer]:
         ours = standard_healers(cooldown_s=thresholds.cooldown_s, designate=thresholds.designate)
@@ -153,7 +157,7 @@ def _setup(
     return Setup(
         session, session=True, limits=thresholds.limits, budget=thresholds.budget, ladder=True,
         detectors=lambda: [*standard(), *plugins.detectors(named)], healers=healers,
-        policy=policy(file, named), activation_timeout_s=timeout_s,
+        policy=ruled, activation_timeout_s=timeout_s,
     )  # fmt: skip
 
 

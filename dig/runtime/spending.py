@@ -157,10 +157,10 @@ class TeamSpending:
                 is_for_entry = account.entry in map(base_name, record.to)
                 (account.outputs if is_for_entry else account.latest).append(record.payload)
         elif isinstance(record, IncidentRow) and record.what == BUDGET:  # of a run that is resumed
-            row: Any = record.detail
+            row = record.detail if isinstance(record.detail, dict) else {}
             self._due = [detail for detail in self._due if detail != row]
             known = self._accounts.get(row.get("event"))
-            if known is not None and (row["stage"], known.stage) == ("stopped", "open"):
+            if known is not None and (row.get("stage"), known.stage) == ("stopped", "open"):
                 known.reached, known.stage = row, "stopped"
 
     def evicted(self, eviction: object) -> None:
@@ -276,7 +276,7 @@ class TeamSpending:
         price = self._budget.prices.get(model) or self._budget.prices.get(ANY_MODEL)
         dollars: float = counts["cost_usd"]
         if "cost_usd" not in counts and price is not None:
-            dollars = price.dollars(sent, received, counts["cached_tokens"])
+            dollars = price.dollars(sent, received, min(counts["cached_tokens"], sent))
         elif "cost_usd" not in counts and tokens:
             for account in (*accounts, self._team):
                 account.unpriced = account.unpriced or model or "a model without a name"

@@ -189,7 +189,7 @@ async def test_an_early_answer_of_the_last_turn_stands() -> None:
 async def test_usage_of_decisions_counts() -> None:
     """As tokens, and by the table of prices as dollars."""
     team = {"a": Keeps(tell("b")), "b": Keeps(tell("a"))}
-    prices = {"m": {"input": 1, "output": 2}}
+    prices = {"m": {"input": 1, "output": 2, "cached": 0.1}, "details": {"input": 1, "output": 1}}
     for budget in ({"tokens": 5000}, {"dollars": 0.008, "prices": prices}):
         result = await Bus(team, budget=budget).run("?")
         assert result.exceeded is not None
@@ -204,7 +204,8 @@ class Keeps:
         self._move = move
 
     async def act(self, view: View) -> Decision:
-        view.usage.update(model="m", input_tokens=400, output_tokens=600)
+        details = {"cached_tokens": 100}  # nested, as some servers tell of them
+        view.usage.update(model="m", input_tokens=400, output_tokens=600, details=details)
         return self._move(view)
 
 
