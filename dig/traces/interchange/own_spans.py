@@ -12,16 +12,14 @@ from itertools import zip_longest
 from typing import Any
 
 from dig.detectors.thresholds import Thresholds
-from dig.graph.records import OUTCOMES, SYSTEM, Fate, FateName, Record, Run
+from dig.graph.records import OUTCOMES, SYSTEM, Fate, Record, Run
 from dig.traces.otel import conventions
 
 from . import span_words
 from .scribe import Guesses, Scribe
 from .span_rows import SpanRow
 
-_FATES: dict[str, FateName] = {conventions.MARKS["delay"]: "delay",
-                               conventions.MARKS["reroute"]: "reroute",
-                               conventions.MARKS["discard"]: "discard"}  # fmt: skip
+_FATES: dict[str, Any] = {mark: fate for fate, mark in conventions.MARKS.items()}
 
 
 class _Activation:

@@ -24,7 +24,11 @@ _KINDS = {
 }  # fmt: skip
 """The kinds of work by attribute and value; any other work is plumbing around them."""
 
-AGENT = (conventions.AGENT_NAME, "agent.name", "graph.node.id")
+PREFIXES = {"invoke_agent ": "agent", "agent_run ": "agent", "agent run": "agent",
+            "execute_tool ": "tool", "running tool: ": "tool", "chat ": "model"}  # fmt: skip
+"""The kinds of work by the beginning of a span's name, where no attribute tells."""
+
+AGENT = (conventions.AGENT_NAME, "agent.name", "agent_name", "graph.node.id")
 TOOL = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name")
 SESSION = (conventions.CONVERSATION, conventions.SESSION)
 
@@ -32,12 +36,12 @@ Side = Literal["question", "answer"]
 
 _QUESTION = (
     conventions.INPUT, conventions.INPUT_MESSAGES, "pydantic_ai.all_messages",
-    "gen_ai.tool.call.arguments", "traceloop.entity.input", "gen_ai.user.message",
-    "gcp.vertex.agent.tool_call_args",
+    "all_messages_events", "gen_ai.tool.call.arguments", "traceloop.entity.input",
+    "gen_ai.user.message", "gcp.vertex.agent.tool_call_args",
 )  # fmt: skip
 _ANSWER = (
     conventions.OUTPUT, "final_result", conventions.OUTPUT_MESSAGES, "pydantic_ai.all_messages",
-    "gen_ai.tool.call.result", "traceloop.entity.output", "gen_ai.choice",
+    "all_messages_events", "gen_ai.tool.call.result", "traceloop.entity.output", "gen_ai.choice",
     "gcp.vertex.agent.tool_response",
 )  # fmt: skip
 _FLAT: dict[Side, tuple[str, str]] = {
@@ -63,7 +67,7 @@ def kind_of(attributes: Mapping[str, Any], name: str) -> str:
     for key, kinds in _KINDS.items():
         if key in attributes:
             return kinds.get(str(attributes[key]), "")
-    return "agent" if name.startswith("invoke_agent ") else ""
+    return next((kind for prefix, kind in PREFIXES.items() if name.startswith(prefix)), "")
 
 
 def first(attributes: Mapping[str, Any], keys: Iterable[str]) -> str:

@@ -67,9 +67,10 @@ class SpanNode:
     def name(self) -> str:
         """The name of the agent or tool."""
         keys = span_words.TOOL if self.kind == "tool" else AGENT
-        plain = self.row.name.removeprefix("execute_tool ")
-        plain = plain.removeprefix("invoke_agent ").removesuffix(".run")
-        name = span_words.first(self.row.attributes, keys) or plain or "agent"
+        plain = self.row.name.removesuffix(".run")
+        for prefix in span_words.PREFIXES:
+            plain = plain.removeprefix(prefix)
+        name = span_words.first(self.row.attributes, keys) or plain.strip("[]") or "agent"
         return f"{name} (agent)" if name == SYSTEM else name
 
     @property

@@ -276,6 +276,16 @@ def test_an_unnamed_agent_that_works_itself_is_one(read: Any) -> None:
     assert [sender for sender, *_ in emits(imported)] == ["", "lead", "helper", "lead"]
 
 
+def test_spans_without_kinds_are_known_by_their_names(read: Any) -> None:
+    """As older libraries write them."""
+    imported = read(span(1, "agent_run [lead]", 0, 9), span(2, "running tool: ask", 1, 8, 1),
+                    span(3, "agent run", 2, 7, 2, {"agent_name": "b", "all_messages_events": CHAT}),
+                    span(4, "agent_run", 8, 9, 1))  # fmt: skip
+    assert [(sender, words) for sender, *_, words in emits(imported)] == [
+        ("", None), ("lead", "why?"), ("b", "so"), ("lead", None),
+    ]  # fmt: skip
+
+
 def test_an_unfinished_span_stays_at_work(read: Any) -> None:
     imported = read(agent(1, "lead", 0, 5), agent(2, "b", 1, None, 1))
     assert findings(imported) == [("ET", None, "error")]
