@@ -175,9 +175,10 @@ class TeamRun:
             (settings, defaults, _ADDED),
             (settings["limits"], defaults["limits"], _ADDED_LIMITS),
             (settings["budget"], defaults["budget"], _ADDED_BUDGET),
+            (settings.get("policy", {}), defaults["policy"], _ADDED_POLICY),
         ):
             for name in names:
-                if values[name] == default_values[name]:
+                if name in values and values[name] == default_values[name]:
                     del values[name]
         return settings
 
@@ -280,6 +281,7 @@ _ADDED_LIMITS = (
     "livelock_agents",
 )  # fmt: skip
 _ADDED_BUDGET = ("per_problem",)
+_ADDED_POLICY = ("budget",)
 
 
 @cache
