@@ -20,7 +20,7 @@ LINES = {
     "_util": 642,
     "adapters": 10_202,
     "cli": 2_370,
-    "detectors": 4_529,
+    "detectors": 4_534,
     "diagnosis": 6_756,
     "faults": 1_308,
     "graph": 2_557,

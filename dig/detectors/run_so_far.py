@@ -112,7 +112,7 @@ class RunSoFar:
         self._lacks: Headline | None = None  # the accepted answer
         self._worse: set[str] = set()  # the patterns whose errors no answer has mended
         self.run: records.Run | None = None
-        self.partial = ""
+        self.partial = self._limit = ""
         self.agents: dict[str, None] = {}
         self._us = self._running = 0
         self._counts: Counter[str] = Counter()
@@ -188,6 +188,8 @@ class RunSoFar:
         detail = record.detail if isinstance(record.detail, Mapping) else {}
         if record.what == records.REQUEST_FAILED and detail.get("event") is not None:
             self._counts["failed"] += detail.get("how") == "error"
+        elif record.what == records.BUDGET and detail.get("stage") == "stopped":
+            self._limit = limit_text(detail)
         elif record.what == records.BUDGET and detail.get("stage") == "partial":
             self.partial = limit_text(detail)
             self._counts["partial"] += 1
@@ -308,7 +310,9 @@ class RunSoFar:
         if self._finish.outcome == "submitted":
             return f"An answer was accepted after {length}{_LACKING if self.is_early else ''}."
         end = _ENDS[self._finish.outcome]
-        if self._finish.outcome == "stopped" and not self._running:
+        if self._finish.outcome == "stopped" and self._limit:
+            end = f"The run was {self._limit},"
+        elif self._finish.outcome == "stopped" and not self._running:
             end = "The run stopped because nothing could go on any more,"
         return f"{end} after {length}." + ("" if has_answer else " There is no answer.")
 

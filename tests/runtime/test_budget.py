@@ -78,6 +78,7 @@ async def test_an_entry_agent_without_an_answer_fails_the_request() -> None:
     assert (result.exceeded.limit, result.exceeded.spent, result.exceeded.most) == ("turns", 20, 20)
     assert result.exceeded.partial[-1] == "b10"
     assert "stopped at 20 turns, and a handed back no answer" in str(result.exceeded)
+    assert result.verdict.end.startswith("The run was stopped at 20 turns, after ")
 
 
 @pytest.mark.anyio
