@@ -159,7 +159,7 @@ class TeamSpending:
         elif isinstance(record, IncidentRow) and record.what == BUDGET:  # of a run that is resumed
             row = record.detail if isinstance(record.detail, dict) else {}
             self._due = [detail for detail in self._due if detail != row]
-            known = self._accounts.get(row.get("event"))
+            known = self._accounts.get(str(row.get("event")))
             if known is not None and (row.get("stage"), known.stage) == ("stopped", "open"):
                 known.reached, known.stage = row, "stopped"
 
