@@ -25,13 +25,13 @@ class State(TypedDict):
 async def times(mode: Mode | None, is_kept: bool, steps: int, say: Say = small) -> list[float]:
     """How long each step took, in microseconds, after some to warm up."""
     moments: list[float] = []
-    graph = _ring(steps + WARM_UP, moments, say)
+    graph = ring(steps + WARM_UP, moments, say)
     with monitored(graph, mode, is_kept) as graph:
         await graph.ainvoke({"turn": 0, "said": TEXT}, {"recursion_limit": 2 * steps + WARM_UP})
     return between(moments)[WARM_UP:]
 
 
-def _ring(turns: int, moments: list[float], say: Say) -> Any:
+def ring(turns: int, moments: list[float], say: Say) -> Any:
     from langgraph.graph import END, START, StateGraph
 
     async def work(state: State) -> dict[str, Any]:

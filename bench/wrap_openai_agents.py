@@ -23,7 +23,7 @@ async def times(mode: Mode | None, is_kept: bool, runs: int, say: Say = small) -
 
     set_tracing_disabled(True)
     moments: list[float] = []
-    team, taken = _ring(moments, say), []
+    team, taken = ring(moments, say), []
     with monitored(team, mode, is_kept) as team:
         for run in range(WARM_UP + runs):
             moments.clear()
@@ -33,7 +33,7 @@ async def times(mode: Mode | None, is_kept: bool, runs: int, say: Say = small) -
     return taken
 
 
-def _ring(moments: list[float], say: Say) -> Any:
+def ring(moments: list[float], say: Say) -> Any:
     from agents import Agent, Model, ModelResponse, Usage
     from agents.testing import assistant_message, function_call
 

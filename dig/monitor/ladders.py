@@ -219,10 +219,6 @@ class Ladders:
         ripe = [ladder for ladder in self.timed if ladder.is_ripe]
         return sorted(ripe, key=lambda ladder: (ladder.due or 0, ladder.row))
 
-    def deadline(self) -> int | None:
-        """When a subject is to be looked at next, in microseconds."""
-        return min([ladder.due for ladder in self.timed if ladder.due is not None], default=None)
-
     def awaited_ids(self, graph: InteractionGraph) -> set[str]:
         """The events and activations a further step may name.
 

@@ -490,13 +490,9 @@ class Monitor:
             return None
         watch = self._recorder.watch
         due = [watch.due if exact else watch.not_before, self._holds.late_work.deadline()]
-        if self._gates.deciding:
-            due.append(self._gates.deadline())
-        if self._approvals.open:
-            due.append(self._approvals.deadline())
-        if self._healing.ladders is not None:
-            due.append(self._healing.ladders.deadline())
-        if not self._schedule.is_empty:
+        if any(self._later):
+            due += [self._gates.deadline(), self._approvals.deadline()]
+            due += [ladder.due for ladder in self._healing.timed]
             due.append(self._schedule.deadline(self.is_quiet))
         return min([us / 1_000_000 for us in due if us is not None], default=None)
 
