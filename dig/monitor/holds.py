@@ -83,8 +83,8 @@ class Holds:
         if output.policy is not None and not output.final:
             policy = getattr(output.policy, "recorded_as", type(output.policy).__name__)
         self._recorder.write(Emit(
-            *self._recorder.moment, name, by, to, output.type, output.final, output.payload,
-            policy, output.traceparent,
+            self._graph.t + 1, self._recorder.now, name, by, to, output.type, output.final,
+            output.payload, policy, output.traceparent,
         ))  # fmt: skip
         if hold:
             self.held[name] = None
@@ -204,7 +204,7 @@ class Holds:
     def _deliver(self, event: str, agent: str) -> None:
         """Put an event into an agent's buffer, and have the agent started."""
         recorder = self._recorder
-        recorder.write(Deliver(*recorder.moment, event, agent))
+        recorder.write(Deliver(self._graph.t + 1, recorder.now, event, agent))
         recorder.effects.append(Delivered(agent, event))
         if self._graph.present[agent].activation is None:
             self._wake(agent)

@@ -204,7 +204,8 @@ class Monitor:
             reason = "is busy" if state else "is not present"
             raise RequestError(f"agent {agent!r} {reason}; it cannot be started")
         activation, inputs = self._new_id("a"), tuple(state.buffer)
-        self._recorder.write(records.Start(*self._recorder.moment, activation, agent, inputs))
+        t, now = self.graph.t + 1, self._recorder.now
+        self._recorder.write(records.Start(t, now, activation, agent, inputs))
         self._recorder.effects.append(self._holds.show_buffer(activation, agent, inputs))
         return self._leave_call()
 
@@ -250,10 +251,10 @@ class Monitor:
                 raise DecisionError(str(refused)) from None
         # The end names its outputs; their records have to follow in this order.
         by_name = {self._new_id("e"): output for output in copies}
-        self._recorder.write(records.End(
-            *self._recorder.moment, activation, fates, tuple(by_name), usage, error, because,
-            cancelled,
-        ))  # fmt: skip
+        t, now, names = self.graph.t + 1, self._recorder.now, tuple(by_name)
+        self._recorder.write(
+            records.End(t, now, activation, fates, names, usage, error, because, cancelled)
+        )
         if self._healing.ladders is not None:
             self._healing.ladders.learn(current, self._recorder.now, error, by_name)
         self._holds.hold(*[fate.event for fate in fates if fate.fate == "reroute"])
