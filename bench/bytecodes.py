@@ -6,6 +6,7 @@ to the last instruction, so a test holds these figures (`tests/test_bytecodes.py
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -30,6 +31,8 @@ from .peers import NAMES, _ring
 PAPER = frozenset(("ET", "MC", "OE", "DL", "ER", "CLA", "RSP"))
 LATER = frozenset(("FAIL", "VOID"))
 """The patterns of the paper, and those that came after the first eleven."""
+
+ELEVEN = frozenset(detector.pattern for detector in standard()) - LATER
 
 LIMITS = Limits(stall_factor=5, late_window_s=10, loop_limit=5, livelock_turns=25)
 """As the commands, the bus and wrapped sessions have them: every pattern is active."""
@@ -67,11 +70,13 @@ def _run(work: Callable[[int], None], units: int) -> Counts:
         return count_opcode
 
     before = sys.gettrace()
+    gc.disable()  # others may have callbacks there
     sys.settrace(enter)
     try:
         work(units)
     finally:
         sys.settrace(before)
+        gc.enable()
     return counts
 
 
@@ -123,15 +128,19 @@ def by_function(counts: Counts, units: int = 100) -> list[tuple[str, float]]:
     return [(name, number / units) for name, number in names.most_common()]
 
 
+MESSAGES = {
+    "message, thirteen patterns, journal": messages(is_kept=True),
+    "message, the first eleven, journal": messages(ELEVEN, is_kept=True),
+    "message, thirteen patterns": messages(is_kept=False),
+    "message, the paper's seven": messages(PAPER, is_kept=False),
+    "message, no detector": messages(frozenset(), is_kept=False),
+}
+
+
 def bytecodes(quick: bool = False) -> Table:
     """The bytecodes of a message, of a call and of a node's turn, and where those of it go."""
-    eleven = frozenset(d.pattern for d in standard()) - LATER
     kinds = {
-        "message, thirteen patterns, journal": messages(is_kept=True),
-        "message, the first eleven, journal": messages(eleven, is_kept=True),
-        "message, thirteen patterns": messages(is_kept=False),
-        "message, the paper's seven": messages(PAPER, is_kept=False),
-        "message, no detector": messages(frozenset(), is_kept=False),
+        **MESSAGES,
         "call of a plain function, bare": turns(wrap.times, None),
         "call of a plain function, healed": turns(wrap.times, "heal"),
         "node of LangGraph, bare": turns(wrap_langgraph.times, None),
