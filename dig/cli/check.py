@@ -128,7 +128,7 @@ def check(
     from dig.show.gate.reports import CheckReport
     from dig.traces.interchange.imports import joined
     from dig.traces.interchange.spans import NO_AGENT
-    from dig.traces.interchange.talks import NO_TURN
+    from dig.traces.interchange.threads import NO_TURN
 
     named = further(detector)
 

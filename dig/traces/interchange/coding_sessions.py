@@ -14,8 +14,7 @@ from dig.errors import TraceError
 from dig.graph.records import Record
 
 from .scribe import Guesses
-from .talks import NO_TURN, Node, Talk, Talks, as_node, as_nodes, micros_of, text_of
-from .threads import ThreadWriter
+from .talks import Node, Talk, Talks, as_node, as_nodes, micros_of, text_of
 
 MOST_ROW_BYTES = 256 * 1024 * 1024
 _ENDS = ("end_turn", "stop_sequence", "max_tokens", "refusal")
@@ -68,11 +67,7 @@ def _read(path: Path, *, is_mixed: bool) -> tuple[list[Record], Guesses]:
         key, row = _place(line, roots, is_alone=is_subagent(path))
         if key not in with_files:  # whose files hold the same, and more
             _take(session, session.talk(key), row)
-    thread = session.thread("main")
-    if not thread.steps:
-        raise TraceError(path, None, NO_TURN)
-    writer = ThreadWriter(path.name, [thread], guesses)
-    return writer.write(path.name, is_over=session.is_over), guesses
+    return session.write(path, "main")
 
 
 def _place(row: Node, roots: dict[str, str], *, is_alone: bool) -> tuple[str, Node]:
@@ -182,8 +177,6 @@ def _take(session: Talks, talk: Talk, row: Node) -> None:
         elif attachment.get("type") == "teammate_mailbox":
             for mail in as_nodes(attachment.get("messages")):
                 talk.hear_from(str(mail.get("from")), text_of(mail.get("text")))
-    elif kind == "queue-operation" and row.get("operation") == "enqueue":
-        session.queue(text_of(row.get("content")))
 
 
 def _take_work(talk: Talk, us: int | None, message: Node, *, is_error: bool) -> None:

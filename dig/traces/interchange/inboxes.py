@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from dig.errors import TraceError
 from dig.graph.records import Record
 
 from .scribe import Guesses
 from .source_files import head_of, read_json
-from .talks import NO_TURN, as_nodes, micros_of, text_of
-from .threads import Thread, ThreadStep, ThreadWriter
+from .talks import Node, as_nodes, micros_of, text_of
+from .threads import Thread, ThreadStep, write_thread
 
 _KEYS = ('"from"', '"text"', '"read"')
 
@@ -47,76 +44,69 @@ def read_team(path: Path) -> tuple[list[Record], Guesses]:
         TraceError: A file cannot be read.
     """
     guesses = Guesses()
-    contents = {file: read_json(file) for file in team_files(path)}
-    config = next((node for node in contents.values() if isinstance(node, dict)), {})
-    lead_name = str(config.get("leadAgentId") or "team-lead").partition("@")[0]
-    threads = _members(config, lead_name)
-    lead = threads[lead_name]
-    for file, letters in contents.items():
-        if letters is not config:
-            owner = threads.setdefault(file.stem, Thread(file.stem))
-            _deliver(threads, owner, as_nodes(letters), lead)
     guesses.note("a message of a team was read when it was sent, if it was read at all")
     guesses.note("what the program says itself, and what a member did not read, are notices")
-    told = [step.thread.text or "" for step in lead.steps if step.kind == "tell" and step.thread]
-    if any('"shutdown_request"' in text for text in told):
-        guesses.note("a lead that asked to shut down has answered when nothing more was said")
-        last = max(step.us for thread in threads.values() for step in thread.steps)
-        lead.steps.append(ThreadStep(last + 1, "answer"))
-    _call_all(lead, threads, guesses)
-    for thread in threads.values():
-        thread.steps.sort(key=lambda step: step.us)
-        thread.steps += [ThreadStep(step.us, "rest") for step in thread.steps[-1:]]
-    if not lead.steps:
-        raise TraceError(path, None, NO_TURN)
-    name = str(config.get("name") or path.name)
-    return ThreadWriter(name, [lead], guesses).write(path.name), guesses
+    contents = {file: read_json(file) for file in team_files(path)}
+    config = next((node for node in contents.values() if isinstance(node, dict)), {})
+    team = _Team(config, guesses)
+    for file, letters in contents.items():
+        for letter in as_nodes(letters) if letters is not config else ():
+            team.deliver(letter, file.stem)
+    team.end()
+    return write_thread(path, team.lead, guesses, str(config.get("name") or ""))
 
 
-def _call_all(lead: Thread, threads: dict[str, Thread], guesses: Guesses) -> None:
-    """Have the lead begin, and call all members without a configuration."""
-    calls = {step.thread: step for step in lead.steps if step.kind == "call" and step.thread}
-    first = min((step.us for t in threads.values() for step in t.steps if step.us), default=0)
-    for thread in threads.values():
-        if thread in calls:
-            times = (step.us for step in [calls[thread], *thread.steps])
-            calls[thread].us = min(times)
-        elif thread is not lead:
-            guesses.note("a member that no configuration names was called by the lead")
-            thread.type = "notice"  # nobody knows what it was asked, so nothing is missing
-            lead.steps.append(ThreadStep(first, "call", thread=thread))
-    if first and all(step.kind != "ask" for step in lead.steps):
-        lead.steps.append(ThreadStep(first, "ask"))
-    order = ("ask", "call")
-    lead.steps.sort(key=lambda step: (step.us, (*order, step.kind).index(step.kind)))
+class _Team:
+    """The threads of the lead and the members; the lead calls each at the moment of joining."""
 
-
-def _members(config: dict[str, Any], lead_name: str) -> dict[str, Thread]:
-    """The threads of the lead and of the members; the lead called each at the moment of joining."""
-    lead = Thread(lead_name)
-    threads = {lead_name: lead}
-    if (created := micros_of(config.get("createdAt"))) is not None:
-        goal = text_of(config.get("description")) or None
-        lead.steps.append(ThreadStep(created, "ask", text=goal))
-    for member in as_nodes(config.get("members")):
-        name, joined = str(member.get("name")), micros_of(member.get("joinedAt"))
-        if name not in threads and joined is not None:
+    def __init__(self, config: Node, guesses: Guesses) -> None:
+        self.lead = Thread(str(config.get("leadAgentId") or "team-lead").partition("@")[0])
+        self._guesses, self._threads = guesses, {self.lead.name: self.lead}
+        created, goal = micros_of(config.get("createdAt")), text_of(config.get("description"))
+        self._ask = ThreadStep(created or 0, "ask", text=goal or None)
+        self._calls, self._is_over = dict[Thread, ThreadStep](), False
+        for member in as_nodes(config.get("members")):
+            name, joined = str(member.get("name")), micros_of(member.get("joinedAt"))
             title, prompt = text_of(member.get("agentId")), text_of(member.get("prompt")) or None
-            threads[name] = Thread(name, title, prompt, is_background=True)
-            lead.steps.append(ThreadStep(joined, "call", threads[name]))
-    return threads
+            if name not in self._threads and joined is not None:
+                self._call(Thread(name, title, prompt, is_background=True), joined)
 
+    def _call(self, thread: Thread, us: int) -> Thread:
+        self._threads[thread.name] = thread
+        self._calls[thread] = ThreadStep(us, "call", thread)
+        return thread
 
-def _deliver(
-    threads: dict[str, Thread], owner: Thread, letters: Iterable[Any], lead: Thread
-) -> None:
-    for letter in letters:
+    def _member(self, name: str) -> Thread:
+        if name in self._threads:
+            return self._threads[name]
+        self._guesses.note("a member that no configuration names was called by the lead")
+        # Nobody knows what it was asked, so nothing is missing.
+        return self._call(Thread(name, type="notice"), 0)
+
+    def deliver(self, letter: Node, owner_name: str) -> None:
+        """Take a letter in the inbox of a member."""
         us, text = micros_of(letter.get("timestamp")) or 0, text_of(letter.get("text"))
         name, is_read = str(letter.get("from")), bool(letter.get("read"))
-        is_notice = text.startswith('{"type":') or not (is_read or owner is lead)
-        sender = threads.setdefault(name, Thread(name))
+        sender, owner = self._member(name), self._member(owner_name)
+        is_notice = text.startswith('{"type":') or not (is_read or owner is self.lead)
         type = "notice" if is_notice else "message"
         message = Thread(f"message of {name}", text=text, type=type, to=[owner])
         sender.steps.append(ThreadStep(us, "tell", message))
         if is_read and owner is not sender:
             owner.steps.append(ThreadStep(us, "read", message))
+        self._is_over |= sender is self.lead and '"shutdown_request"' in text
+
+    def end(self) -> None:
+        """Put the steps of all in order of time."""
+        steps = [step for thread in self._threads.values() for step in thread.steps]
+        for thread, call in self._calls.items():
+            call.us = min(step.us for step in [call, *thread.steps])
+        self.lead.steps[:0] = [self._ask, *self._calls.values()]
+        self._ask.us = min(step.us for step in [*self.lead.steps, *steps])
+        if self._is_over:
+            guess = "a lead that asked to shut down has answered when nothing more was said"
+            self._guesses.note(guess)
+            self.lead.steps.append(ThreadStep(max(step.us for step in steps) + 1, "answer"))
+        for thread in self._threads.values():
+            thread.steps.sort(key=lambda step: step.us)
+            thread.steps += [ThreadStep(step.us, "rest") for step in thread.steps[-1:]]

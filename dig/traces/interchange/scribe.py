@@ -178,15 +178,6 @@ class Scribe:
         self._write(finding)
         self._write(HealRow(*self._stamp(), finding.t, action, event, **more))
 
-    def add(self, kind: type[Record], *values: Any) -> None:
-        """Write a record of another kind.
-
-        Args:
-            kind: The kind.
-            values: Its fields after the time, in order.
-        """
-        self._write(kind(*self._stamp(), *values))
-
     def finish(self, outcome: records.Outcome | None, source: str) -> list[Record]:
         """Write the end of the run; returns the trace, with incidents about the guesses.
 

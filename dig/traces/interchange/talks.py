@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from dig.graph.records import Record
+
 from .scribe import Guesses
-from .threads import Kind, Thread, ThreadStep
+from .threads import Kind, Thread, ThreadStep, write_thread
 
 Node = Mapping[str, Any]
 
-NO_TURN = "holds no turn of an agent"
 CALLS = ("Task", "Agent")
 """The tools that start a subagent."""
 _READERS = ("TaskOutput", "AgentOutputTool", "AgentOutput")
@@ -81,8 +83,6 @@ class Talks:
         calls: The calls, by the id of the use of the tool.
         keys: The calls of each subagent, by the agent's id or name.
         ends: What a caller says of a report.
-        done: The keys of agents that the program knows to have ended.
-        is_over: Whether the main agent had ended its turn.
     """
 
     def __init__(self, guesses: Guesses) -> None:
@@ -90,17 +90,11 @@ class Talks:
         self.calls: dict[str, Thread] = {}
         self.keys: defaultdict[str, list[Thread]] = defaultdict(list)
         self.ends: dict[Thread, ThreadStep] = {}
-        self.done: set[str] = set()
         self.talks: dict[str, Talk] = {"": Talk(self, is_main=True)}
-        self.is_over = True
 
     def talk(self, key: str) -> Talk:
         """The talk of an agent."""
         return self.talks.setdefault(key, Talk(self))
-
-    def queue(self, text: str) -> None:
-        """Take a text in the queue of the main agent: maybe a notification."""
-        self.done.add(_element(text, "task-id"))
 
     def called(self, use: str, key: str, summary: str = "") -> Thread | None:
         """The call with an id; else the agent's first call without an end, or the last.
@@ -116,23 +110,22 @@ class Talks:
         open_threads = [thread for thread in threads if thread not in self.ends]
         return self.calls.get(use) or next(iter(open_threads or threads[-1:]), None)
 
-    def has_ended(self, key: str, us: int) -> bool:
-        """Whether an agent is known to have ended by some time."""
-        talk = self.talks.get(key)
-        return key in self.done or (talk is not None and talk.is_answered and talk.us <= us)
-
-    def thread(self, name: str) -> Thread:
-        """The main agent's thread, with the threads of all calls.
+    def write(self, path: Path, name: str) -> tuple[list[Record], Guesses]:
+        """The records of all talks, and the guesses.
 
         Args:
+            path: The path of the file.
             name: The name of the main agent.
+
+        Raises:
+            TraceError: No turn of an agent was fed.
         """
         main = self.talks.pop("")
-        self.is_over = main.finish()
+        is_over = main.finish()
         for key, talk in self.talks.items():
             talk.finish()
             self._bind(key, talk)
-        if not self.is_over:
+        if not is_over:
             self.guesses.note("the main agent's turn goes on, or was cut off: the file stops in it")
         for thread, end in self.ends.items():
             if not thread.steps:
@@ -142,7 +135,8 @@ class Talks:
             thread.steps = [step for step in thread.steps if step is not own]
             end.us, end.text, end.error = own.us, end.text or own.text, end.error or own.error
             thread.steps.append(end)
-        return Thread(name, steps=[step for run in main.runs for step in run])
+        thread = Thread(name, steps=[step for run in main.runs for step in run])
+        return write_thread(path, thread, self.guesses, is_over=is_over)
 
     def _bind(self, key: str, talk: Talk) -> None:
         """Give the runs of a talk to the calls."""
@@ -379,7 +373,8 @@ class Talk:
             is_shown = key in values and name in (*_READERS, *_STOPPERS)
             files = (f"tasks/{key}.output", f"tasks\\{key}.output", f"agent-{key}.jsonl")
             if not is_shown and any(file in value for file in files for value in values):
-                is_shown = session.has_ended(key, self.us)
+                talk = session.talks.get(key)  # without rows, nothing contradicts the end
+                is_shown = talk is None or (talk.is_answered and talk.us <= self.us)
                 session.guesses.note("who read the output of an ended subagent read its report")
             if is_shown and (thread := session.called("", key)) is not None:
                 self.read(thread, text, error, is_cancelled=error is not None)

@@ -12,17 +12,20 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from heapq import heappop, heappush
 from itertools import count
+from pathlib import Path
 from typing import Any, Literal
 
 from dig._util.redaction import redact
 from dig._util.text import one_line
 from dig.detectors.thresholds import Thresholds
+from dig.errors import TraceError
 from dig.graph import records
 from dig.graph.records import Fate, Record
 
 from .scribe import Guesses, Scribe
 
 MOST_TEXT, MOST_TITLE = 16_384, 80
+NO_TURN = "holds no turn of an agent"
 UNSEEN = ("MC", "OE", "DL", "STALL", "LATE", "ER")
 WHY_UNSEEN = "such a file shows neither buffers nor what a turn waits for"
 
@@ -97,29 +100,43 @@ Output = tuple[str, Sequence[str], str, str | None, Mapping[str, Any]]
 """The id of an event, the recipients, the type, the contents, and further keys."""
 
 
-class ThreadWriter:
+def write_thread(
+    path: Path, main: Thread, guesses: Guesses, name: str = "", *, is_over: bool = True
+) -> tuple[list[Record], Guesses]:
+    """The records of the main agent's thread with all threads that it calls, and the guesses.
+
+    Args:
+        path: The path of the file.
+        main: The thread.
+        guesses: Gets what was guessed.
+        name: The name of the run; empty: that of the file.
+        is_over: Whether the file tells all of the session; else the run has no end.
+
+    Raises:
+        TraceError: The thread has no steps.
+    """
+    if not main.steps:
+        raise TraceError(path, None, NO_TURN)
+    writer = _ThreadWriter(name or path.name, main, guesses)
+    return writer.write(path.name, is_over=is_over), guesses
+
+
+class _ThreadWriter:
     """Plays threads side by side, by time; a reader waits for the report.
 
     An agent's buffer gets only what the agent reads. So an activation uses all that it sees, and a
     report that nobody reads stays on its way, where ET sees it.
     """
 
-    def __init__(self, name: str, roots: Sequence[Thread], guesses: Guesses) -> None:
-        """Seat the roots.
-
-        Args:
-            name: The name of the run.
-            roots: The threads that nobody called, the main agent's first.
-            guesses: Gets what was guessed.
-        """
-        self._every = every = list(roots)
+    def __init__(self, name: str, main: Thread, guesses: Guesses) -> None:
+        self._every = every = [main]
         for thread in every:  # grows meanwhile
             every += [step.thread for step in thread.steps if step.kind == "call" and step.thread]
         names = tuple(dict.fromkeys(thread.name for thread in every))
         limits = guesses.leave_out(Thresholds().limits, UNSEEN, WHY_UNSEEN)
         self._scribe = Scribe(records.Run(0, 0, name, names, limits=limits, session=True), guesses)
         self._guesses = guesses
-        self._present, self._busy, self._ids = set(names), set[str](), Counter[str]()
+        self._busy, self._ids = set[str](), Counter[str]()
         self._heap, self._order = list[tuple[int, int, Thread]](), count()
         self._waiting: dict[Thread, list[Thread]] = {}
         self._readers: dict[Thread, Thread] = {}
@@ -127,18 +144,12 @@ class ThreadWriter:
             for step in thread.steps:
                 if step.kind == "read" and step.thread is not None:
                     self._readers.setdefault(step.thread, thread)
-        self._base = min((s.us for thread in roots for s in thread.steps if s.us), default=0)
-        for thread in roots:
-            thread.agent = self._seat(thread.name)
-            self._push(thread)
+        times = (step.us for thread in every for step in thread.steps if step.us)
+        self._base = min(times, default=0)
+        main.agent = self._seat(main.name)
+        self._push(main)
 
-    def write(self, source: str, *, is_over: bool = True) -> list[Record]:
-        """The records.
-
-        Args:
-            source: The name of the file.
-            is_over: Whether the file tells all of the session; else the run has no end.
-        """
+    def write(self, source: str, *, is_over: bool) -> list[Record]:
         while self._heap or self._waiting:
             if not self._heap:  # what they wait for never comes: they go on without it
                 for thread in self._waiting.pop(next(iter(self._waiting))):
@@ -166,9 +177,8 @@ class ThreadWriter:
         agents = (name if number == 1 else f"{name}#{number}" for number in count(1))
         agent = next(agent for agent in agents if agent not in self._busy)
         self._busy.add(agent)
-        if agent not in self._present:
-            self._present.add(agent)
-            self._scribe.add(records.Join, agent)
+        if agent not in self._scribe.graph.agents:
+            self._scribe.join(agent)
         return agent
 
     def _id(self, stem: str) -> str:
@@ -250,8 +260,7 @@ class ThreadWriter:
         self._send(thread, thread, event, step.text, cancelled=step.is_cancelled, **how)
         self._busy.discard(thread.agent)
         if "#" in thread.agent and not any(thread in callee.to for callee in thread.called):
-            self._present.discard(thread.agent)
-            self._scribe.add(records.Leave, thread.agent)
+            self._scribe.leave(thread.agent)
 
     def _send(
         self, thread: Thread, parcel: Thread, event: str, text: str | None, **how: Any
@@ -296,7 +305,7 @@ class ThreadWriter:
         if not step.is_cancelled:
             detail = {"how": "error", "activation": activation, "error": step.error}
             detail |= {"event": thread.request} if thread.request else {}
-            self._scribe.add(records.IncidentRow, records.REQUEST_FAILED, detail)
+            self._scribe.incident(records.REQUEST_FAILED, detail)
 
     def _end(
         self, thread: Thread, outputs: Sequence[Output], *, goes_on: bool = False, **how: Any

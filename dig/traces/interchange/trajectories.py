@@ -11,8 +11,7 @@ from dig.traces.usage import is_number
 
 from .scribe import Guesses
 from .source_files import read_json
-from .talks import NO_TURN, Node, Talk, Talks, as_node, as_nodes, micros_of, text_of
-from .threads import ThreadWriter
+from .talks import Node, Talk, Talks, as_node, as_nodes, micros_of, text_of
 
 _USAGE = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens",
           "cached_tokens": "cached_tokens", "cost_usd": "cost_usd"}  # fmt: skip
@@ -31,17 +30,11 @@ def read_trajectory(path: Path) -> tuple[list[Record], Guesses]:
     Raises:
         TraceError: The file cannot be read, or is no trajectory.
     """
-    guesses = Guesses()
-    root = _load(path)
-    session = Talks(guesses)
+    root, session = _load(path), Talks(Guesses())
     _Trajectory(session, root, path).feed(session.talk(""), root["steps"])
     for talk in session.talks.values():
         talk.rest()
-    thread = session.thread(_agent(root) or "main")
-    if not thread.steps:
-        raise TraceError(path, None, NO_TURN)
-    writer = ThreadWriter(path.name, [thread], guesses)
-    return writer.write(path.name, is_over=session.is_over), guesses
+    return session.write(path, _agent(root) or "main")
 
 
 def _load(path: Path) -> Node:
@@ -62,10 +55,7 @@ class _Trajectory:
         self._session, self._path = session, path
         self._embedded = {
             str(node[key]): node
-            for key in (
-                "session_id",
-                "trajectory_id",
-            )  # the id of the session was the key until 1.6
+            for key in ("session_id", "trajectory_id")  # until 1.6 the session's
             for node in as_nodes(root.get("subagent_trajectories"))
             if node.get(key)
         }
@@ -112,21 +102,17 @@ class _Trajectory:
     def _call(self, talk: Talk, use: str, call: Node, ref: Node) -> None:
         """Take a call, as a reference to a subagent's trajectory shows."""
         keys = [str(ref[key]) for key in ("trajectory_id", "session_id") if ref.get(key)]
-        found = next((self._embedded[key] for key in keys if key in self._embedded), None)
-        file = self._path.parent / str(ref.get("trajectory_path"))
-        if (
-            found is None
-            and file.is_file()
-            and file.resolve().parent == self._path.parent.resolve()
-        ):
-            found = _load(file)
-        found = found or {}
+        inner = next((self._embedded[key] for key in keys if key in self._embedded), {})
+        here = self._path.parent
+        file = here / str(ref.get("trajectory_path"))
+        if not inner and file.is_file() and file.resolve().parent == here.resolve():
+            inner = _load(file)
         if use not in self._session.calls:
-            name = str(as_node(found.get("extra")).get("subagent_type") or _agent(found))
+            name = str(as_node(inner.get("extra")).get("subagent_type") or _agent(inner))
             given = {**as_node(call.get("arguments")), "name": None}
             talk.call(use, given, name or str(call.get("function_name") or "agent"))
         key = keys[0] if keys else str(ref.get("trajectory_path"))
-        if found and key not in self._session.talks:
-            inside = self._session.talk(key)
-            inside.use = use
-            _Trajectory(self._session, found, self._path).feed(inside, found.get("steps"))
+        if inner and key not in self._session.talks:
+            talk = self._session.talk(key)
+            talk.use = use
+            _Trajectory(self._session, inner, self._path).feed(talk, inner.get("steps"))
