@@ -20,15 +20,15 @@ LINES = {
     "_util": 642,
     "adapters": 10_202,
     "cli": 2_370,
-    "detectors": 4_534,
-    "diagnosis": 6_756,
+    "detectors": 4_540,
+    "diagnosis": 6_790,
     "faults": 1_308,
     "graph": 2_555,
     "lab": 9_556,
     "monitor": 2_163,
     "runtime": 4_575,
     "show": 5_474,
-    "tasks": 2_583,
+    "tasks": 2_585,
     "traces": 6_742,
 }
 

@@ -52,7 +52,7 @@ def shape_of(payload: Any) -> Shape:
 
 
 class Deviation(NamedTuple):
-    """A sign against an agent: the agent's work went unlike the work of the siblings.
+    """A sign against an agent: work unlike the work of the siblings.
 
     Attributes:
         agent: The agent.
@@ -101,19 +101,21 @@ class _Course:
 
 
 def find_deviations(
-    graph: InteractionGraph, shapes: Callable[[str], Shape], sources: RangeSet | None = None
-) -> Iterator[Deviation]:
+    graph: InteractionGraph, shapes: Callable[[str], Shape], sources: RangeSet | None = None,
+    *, settled: bool = False,
+) -> Iterator[Deviation]:  # fmt: skip
     """Find the deviations in a graph, in order of the hand-outs.
 
     Args:
         graph: The graph as it stands.
         shapes: Gives the shape of an event's payload.
         sources: The sources of the problems that are looked at; ``None``: all.
+        settled: Whether hand-outs behind accepted answers are looked at, too.
     """
     h = graph.history
     for v in range(len(h.agent_of)):
         by_type = defaultdict[int, list[int]](list)
-        if h.t_end[v] >= 0 and not h.settled[v]:
+        if h.t_end[v] >= 0 and (settled or not h.settled[v]):
             for n in filter(h.is_part, h.outputs(v)):
                 by_type[h.type_of[n]].append(n)
         for parts in by_type.values():
@@ -188,7 +190,12 @@ class _HandOut:
                     for kind, shape in kinds.items():
                         wanted[kind].append(shape)
                 least = max(LEAST_AGREEING, MOST * len(others))
-                agreed = {kind: shapes for kind, shapes in wanted.items() if len(shapes) >= least}
+                # A word to a third agent is no return: whoever does not chat is not odd.
+                agreed = {
+                    kind: shapes
+                    for kind, shapes in wanted.items()
+                    if len(shapes) >= least and kind[1] != "others"
+                }
                 fewest = min(step.rate for step in alike if step.agent != agent) / FEWER
                 for step in alike:
                     is_like = all(_has(step.made, *wish) for wish in agreed.items())
@@ -205,8 +212,8 @@ class _HandOut:
         for part in [part for part in course.doers if part not in course.open_parts | unlike]:
             came = {self._type(n) for n in course.returns.get(part, ())}
             for agent, v in course.doers[part].items():
-                others = [by - {agent} for kind, by in senders.items() if kind not in came]
-                if agent != self._giver and max(map(len, others), default=0) >= LEAST_AGREEING:
+                wanted = [k for k, by in senders.items() if len(by - {agent}) >= LEAST_AGREEING]
+                if agent != self._giver and wanted and came.isdisjoint(wanted):
                     yield self._deviation(agent, "nothing", part, v)
 
     def _untouched(self) -> Iterator[Deviation]:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from dig.detectors.siblings import Deviation, find_deviations, shape_of
+from dig.graph.graph import InteractionGraph
 from dig.graph.records import Emit, Join, Leave, Run
 from dig.tasks.accounting import Accounting, TaskParts
 from dig.tasks.number_ranges import Ranges, merge
@@ -134,6 +136,16 @@ class RunAnalysis:
     def habits(self) -> TeamHabits:
         """Habits of the agents, with frequencies."""
         return TeamHabits.of(self.traits)
+
+    @cached_property
+    def deviations(self) -> list[tuple[Deviation, RecordedActivation, str]]:
+        """Deviations from the work of siblings, each with the activation and the part."""
+        graph, events = InteractionGraph.of(self.run.records), self.run.events
+        names, ids = graph.history.activation_ids, graph.history.event_ids
+        found = find_deviations(graph, lambda name: shape_of(events[name].payload), settled=True)
+        return [
+            (sign, self.run.activations[names[sign.activation]], ids[sign.part]) for sign in found
+        ]
 
     def norm_for(self, agent: str) -> TeamHabits:
         """Return the norm for an agent: good runs or, without any, the other agents of the run."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dig._util.text import counted, name
+from dig.detectors.siblings import WORDS
 
 from .analysis import Occurrence, RunAnalysis
 from .traits import Trait
@@ -29,6 +30,16 @@ def find_rare_acts(analysis: RunAnalysis) -> Iterator[Occurrence]:
 def find_rare_results(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """Rare results among peers."""
     return _find_rare(analysis, is_result=True)
+
+
+def find_odd_siblings(analysis: RunAnalysis, *mechanisms: str) -> Iterator[Occurrence]:
+    """Work that went unlike the work of siblings."""
+    for sign, act, part in analysis.deviations:
+        if sign.mechanism in mechanisms:
+            says = f"{name(sign.agent)} was given {name(part)}, and {WORDS[sign.mechanism]}"
+            if sign.agent == sign.giver:
+                says = f"{name(sign.agent)} gave {name(part)} out, and {WORDS[sign.mechanism]}"
+            yield Occurrence.at_end(act, says, part)
 
 
 def _find_rare(analysis: RunAnalysis, is_result: bool) -> Iterator[Occurrence]:

@@ -36,9 +36,19 @@ class SignRow:
     spoils: bool = False
 
 
+def _odd(*mechanisms: str) -> Callable[[RunAnalysis], Iterator[Occurrence]]:
+    return lambda analysis: peers.find_odd_siblings(analysis, *mechanisms)
+
+
 ROWS: tuple[SignRow, ...] = (
     SignRow("unlike its peers", None, 0.6, peers.find_rare_acts),
     SignRow("unlike results of peers", None, 0.6, peers.find_rare_results, spoils=True),
+    SignRow(
+        "unlike its siblings", "damaged", 0.9, _odd("unlike", "unread"), may_follow=False,
+        spoils=True,
+    ),
+    SignRow("nothing for its giver", "silent", 0.9, _odd("nothing")),
+    SignRow("swallowed returns", "withheld", 0.95, _odd("swallowed"), may_follow=False),
     SignRow("lost on the way", "lost", 1.0, delivery.find_expired, may_follow=False),
     SignRow("to nobody", "misaddressed", 1.0, delivery.find_unaddressed, may_follow=False),
     SignRow("left", "left", 1.0, delivery.find_leaving, may_follow=False),

@@ -68,6 +68,22 @@ def failed() -> Written:
     return trace
 
 
+def given(*kinds: str) -> Written:
+    """`a` gives parts to three agents, which send something of a kind back; none: nothing."""
+    trace = Written("a", "b", "c", "d")
+    parts = [(f"q{i}", "problem", part(i, i + 1), to) for i, to in enumerate("bcd")]
+    trace.act("a", *parts)
+    for i, (agent, kind) in enumerate(zip("bcd", kinds, strict=True)):
+        trace.act(agent, *([(f"s{i}", kind, counts(i, i + 1), "a")] if kind else []))
+    return trace
+
+
+def swallowed() -> Written:
+    trace = given("solution", "solution", "solution")
+    trace.act("a")
+    return trace
+
+
 def withheld() -> Written:
     trace = good()
     trace.records = trace.records[:-5]
@@ -211,6 +227,9 @@ SHOWING: dict[str, tuple[Callable[[], Written], str]] = {
     "holds work": (waiting, "b"),
     "kept a copy": (kept, "a"),
     "hasty": (hasty, "b"),
+    "unlike its siblings": (lambda: given("solution", "solution", "riddle"), "d"),
+    "nothing for its giver": (lambda: given("solution", "solution", ""), "d"),
+    "swallowed returns": (swallowed, "a"),
 }
 """For each sign a trace that shows it, and the agent that it is about."""
 
