@@ -168,7 +168,7 @@ class Talk:
         self._session, self._is_main = session, is_main
         self.runs: list[list[ThreadStep]] = [[]]
         self.prompt = self.use = ""
-        self.us = self._worked_us = 0
+        self.us = 0
         self._asks: list[ThreadStep] = []
         self._tools: dict[str, tuple[str, Node, object]] = {}  # without a result; their messages
         self._batch = list[ThreadStep]()
@@ -239,26 +239,22 @@ class Talk:
         if thread is None:
             self._ask(body, "notice" if is_notice else "problem", is_queued=True)
             return
-        if self.is_answered:
-            self._close(_LEFT)
         type = "notice" if is_notice else "message"
         message = Thread(f"message of {name}", text=body, type=type)
         thread.steps.append(ThreadStep(self.us, "tell", message))
-        self._add("read", message)
+        self._read(message)
 
     def read(
         self, thread: Thread, text: str | None, error: str | None = None, is_cancelled: bool = False
     ) -> None:
         """Take the report of a subagent."""
-        if self.is_answered:
-            self._close(_LEFT)
-        self._read(thread, text, error, is_cancelled)
-
-    def _read(
-        self, thread: Thread, text: str | None, error: str | None, is_cancelled: bool
-    ) -> None:
         end = ThreadStep(self.us, "report", None, text, error, is_cancelled)
         self._session.ends.setdefault(thread, end)
+        self._read(thread)
+
+    def _read(self, thread: Thread) -> None:
+        if self.is_answered:
+            self._close(_LEFT)
         self._add("read", thread)
         self._batch = []
 
@@ -273,7 +269,6 @@ class Talk:
             message: The id of the message, of which there may be several parts.
         """
         self._tick(us)
-        self._worked_us = self.us
         self._flush()
         if message is None or message != self._message:
             self._batch, self._message, self._counted = [], message or object(), {}
@@ -286,9 +281,9 @@ class Talk:
         if text.strip():
             self._said, self.is_answered = text, not self._awaits()
 
-    def stop(self, error: str | None = None) -> None:
-        """Take the end of a turn, or the program's error in the place of an answer."""
-        self.is_answered, self._error = error is None, error
+    def stop(self, error: str) -> None:
+        """Take the program's error in the place of an answer."""
+        self.is_answered, self._error = False, error
 
     def rest(self, *, is_over: bool = True) -> None:
         """Take the end of a message, or the file: the turn is over unless a tool is at work.
@@ -360,7 +355,6 @@ class Talk:
         if thread is None and is_call and name not in _READERS:
             again = {"description": resumed[-1].title, "name": None} if resumed else {}
             thread = self.call(use, {**given, **again}, resumed[-1].name if resumed else name)
-            thread.is_background = True
         if thread is not None:
             self._called(thread, text, is_error, facts)
         elif not (is_error or any(mark in text for mark in _NOT_YET)):
@@ -415,16 +409,16 @@ class Talk:
         if not self._is_open:
             return
         is_done = self.is_answered or self._error is not None
+        failure = None if self.is_answered else self._error or error
+        worked_us, self.is_answered = self.runs[-1][-1].us, False
         calls, self._tools = [self._session.calls.get(use) for use in self._tools], {}
         for thread in calls:
             if thread is not None and not thread.is_background:
-                self._read(thread, None, None if is_done else error, is_cancelled=not is_done)
-        failure = None if self.is_answered else self._error or error
+                self.read(thread, None, None if is_done else error, is_cancelled=not is_done)
         kind: Kind = "report" if not self._is_main else "fail" if failure else "answer"
         end = self._add(kind, text=self._said, error=failure, is_cancelled=not is_done)
-        end.us = self._worked_us if is_done else self.us
-        self._is_open = self.is_answered = False
-        self._said = self._error = None
+        end.us = worked_us if is_done else self.us
+        self._is_open, self._said, self._error = False, None, None
         if not self._is_main:
             self.runs.append([])
 
