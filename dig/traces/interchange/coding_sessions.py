@@ -164,8 +164,6 @@ def _take(session: Talks, talk: Talk, row: Node) -> None:
             if block.get("type") == "tool_result":
                 use, text = str(block.get("tool_use_id")), text_of(block.get("content"))
                 is_error, facts = bool(block.get("is_error")), as_node(row.get("toolUseResult"))
-                if talk is session.talks[""] and row.get("agentId"):  # else it is its own id
-                    facts = {"agentId": row["agentId"], **facts}
                 talk.result(us, use, text, is_error=is_error, facts=facts)
         text = text_of(content)
         if "<task-notification>" in text or not any(row.get(key) for key in _NOBODYS):

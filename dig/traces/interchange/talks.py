@@ -395,8 +395,9 @@ class Talk:
 
     def _tick(self, us: int | None) -> None:
         if us is None or us < self.us:
-            why = "has no time" if us is None else "is earlier than the row before it"
-            self._session.guesses.note(f"a row that {why} counts at the time of that")
+            self._session.guesses.note(
+                "a row without a time, or from the past, counts as the latest"
+            )
         self.us = max(self.us, us or 0)
 
     def _flush(self) -> None:

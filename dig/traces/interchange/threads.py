@@ -88,7 +88,6 @@ class Thread:
     event: str = ""
     activation: str = ""
     inputs: tuple[str, ...] = ()
-    called: list[Thread] = field(default_factory=list)
     usage: Counter[str] = field(default_factory=Counter)
 
     def next_step(self) -> ThreadStep | None:
@@ -187,8 +186,11 @@ class _ThreadWriter:
 
     def _title(self, thread: Thread, noun: str) -> str:
         text = f"{thread.agent}'s {noun}" + f": {redact(thread.title)}" * bool(thread.title)
-        text = one_line(text, MOST_TITLE)
-        return self._id(text) if text in self._ids else self._id(text).removesuffix("-1")
+        event = text = one_line(text, MOST_TITLE)
+        while event in self._ids:  # a title may look like a numbered one
+            event = self._id(text)
+        self._ids[event] += 1
+        return event
 
     # --- what reaches a thread ---
 
@@ -243,7 +245,6 @@ class _ThreadWriter:
             callee.agent, callee.to = self._seat(callee.name), [self._readers.get(callee, thread)]
             callee.request = self._title(callee, "task")
             outputs.append((callee.request, [callee.agent], callee.type, callee.prompt, {}))
-        thread.called += callees
         self._end(thread, outputs, goes_on=True)
         for callee in callees:
             self._scribe.deliver(callee.request, callee.agent)
@@ -259,7 +260,7 @@ class _ThreadWriter:
         event, how = self._title(thread, "report"), {"error": step.error}
         self._send(thread, thread, event, step.text, cancelled=step.is_cancelled, **how)
         self._busy.discard(thread.agent)
-        if "#" in thread.agent and not any(thread in callee.to for callee in thread.called):
+        if "#" in thread.agent and not any(thread in callee.to for callee in self._every):
             self._scribe.leave(thread.agent)
 
     def _send(

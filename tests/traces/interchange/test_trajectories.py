@@ -159,6 +159,16 @@ def test_a_subagent_without_steps_is_known_by_its_report_alone(tmp_path: Path) -
     assert raised(store(tmp_path, root)) == []
 
 
+def test_titles_that_look_like_numbered_ones_are_ids_of_their_own(tmp_path: Path) -> None:
+    root = team()
+    for number, title in enumerate(("Look", "Look", "Look-2"), 4):
+        uses = [call(use := f"c{number}", "delegate", description=title)]
+        result = {"source_call_id": use, "subagent_trajectory_ref": [{"session_id": use}]}
+        delegation = step(number, "agent", "", number, tool_calls=uses)
+        root["steps"].insert(-1, {**delegation, "observation": {"results": [result]}})
+    assert raised(store(tmp_path, root)) == []
+
+
 def test_a_trajectory_that_stops_at_a_tool_is_cut_off(tmp_path: Path) -> None:
     root = single()
     root["steps"] = root["steps"][:3]
