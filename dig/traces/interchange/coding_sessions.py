@@ -14,9 +14,9 @@ from dig.errors import TraceError
 from dig.graph.records import Record
 
 from .scribe import Guesses
+from .source_files import MOST_BYTES
 from .talks import Node, Talk, Talks, as_node, as_nodes, micros_of, text_of
 
-MOST_ROW_BYTES = 256 * 1024 * 1024
 _ENDS = ("end_turn", "stop_sequence", "max_tokens", "refusal")
 _USAGE = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _OWN_KEYS = ("parentUuid", "sessionId", "leafUuid", "snapshot")
@@ -134,11 +134,11 @@ def _rows(path: Path, guesses: Guesses) -> Iterator[Node]:
     seen: set[str] = set()
     try:
         with open_file(path) as file:
-            for number, line in enumerate(iter(lambda: file.readline(MOST_ROW_BYTES + 1), b""), 1):
+            for number, line in enumerate(iter(lambda: file.readline(MOST_BYTES + 1), b""), 1):
                 try:
                     row = json.loads(line.decode("utf-8-sig")) if line.strip() else {}
                 except (ValueError, RecursionError) as error:
-                    if not line.endswith(b"\n") and len(line) <= MOST_ROW_BYTES:
+                    if not line.endswith(b"\n") and len(line) <= MOST_BYTES:
                         guesses.note("a half row at the end of a file was left out", path.name)
                         return
                     reason = f"is no JSON, or too long: {str(error)[:100]}"
@@ -174,7 +174,7 @@ def _take(session: Talks, talk: Talk, row: Node) -> None:
             talk.hear(us, text_of(attachment.get("prompt")), is_queued=True)
         elif attachment.get("type") == "teammate_mailbox":
             for mail in as_nodes(attachment.get("messages")):
-                talk.hear_from(str(mail.get("from")), text_of(mail.get("text")))
+                talk.hear_from(us, str(mail.get("from")), text_of(mail.get("text")))
 
 
 def _take_work(talk: Talk, us: int | None, message: Node, *, is_error: bool) -> None:

@@ -140,11 +140,10 @@ class Talks:
 
     def _bind(self, key: str, talk: Talk) -> None:
         """Give the runs of a talk to the calls."""
-        threads = self.keys.get(key) or [self.calls[use] for use in [talk.use] if use in self.calls]
-        for thread in () if threads else self.calls.values():
-            if not thread.steps and thread.prompt and thread.prompt.strip() == talk.prompt:
-                threads = [thread]
-                break
+        alike = (call for call in self.calls.values() if talk.prompt and not call.steps
+                 and (call.prompt or "").strip() == talk.prompt)  # fmt: skip
+        call = self.calls.get(talk.use) or next(alike, None)
+        threads = self.keys.get(key) or [call] * (call is not None)
         if not threads:
             self.guesses.note("what no call asked for is the program's own, and left out", key)
         for number, run in enumerate(talk.runs if threads else ()):
@@ -199,7 +198,7 @@ class Talk:
         for note in notes:
             self._notice(note)
         for head, body in messages:
-            self.hear_from(head.partition('teammate_id="')[2].partition('"')[0], body)
+            self.hear_from(us, head.partition('teammate_id="')[2].partition('"')[0], body)
         if text.startswith(_INTERRUPTED):
             if self._asks or self._is_open:
                 self._flush()
@@ -232,8 +231,9 @@ class Talk:
         elif not self._is_open or self.is_answered:  # of a command in the background: it wakes
             self._ask(summary, "notice")
 
-    def hear_from(self, name: str, body: str) -> None:
+    def hear_from(self, us: int | None, name: str, body: str) -> None:
         """Take a message of a teammate."""
+        self._tick(us)
         thread = self._session.called("", name)
         is_notice = body.startswith("{")  # the program's own, as JSON
         if thread is None:
@@ -395,9 +395,7 @@ class Talk:
 
     def _tick(self, us: int | None) -> None:
         if us is None or us < self.us:
-            self._session.guesses.note(
-                "a row without a time, or from the past, counts as the latest"
-            )
+            self._session.guesses.note("a row without a time, or an earlier one, is at the latest")
         self.us = max(self.us, us or 0)
 
     def _flush(self) -> None:

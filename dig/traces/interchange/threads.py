@@ -139,10 +139,13 @@ class _ThreadWriter:
         self._heap, self._order = list[tuple[int, int, Thread]](), count()
         self._waiting: dict[Thread, list[Thread]] = {}
         self._readers: dict[Thread, Thread] = {}
+        self._senders: dict[Thread, Thread] = {}  # of messages
         for thread in every:
             for step in thread.steps:
                 if step.kind == "read" and step.thread is not None:
                     self._readers.setdefault(step.thread, thread)
+                elif step.kind == "tell" and step.thread is not None:
+                    self._senders[step.thread] = thread
         times = (step.us for thread in every for step in thread.steps if step.us)
         self._base = min(times, default=0)
         main.agent = self._seat(main.name)
@@ -278,8 +281,9 @@ class _ThreadWriter:
 
     def _answer(self, thread: Thread, step: ThreadStep) -> None:
         self._start(thread)
-        # Of all that were called: the reports of an agent whose caller has gone go on upwards.
-        if any(callee.agent and self._is_awaited(callee, thread) for callee in self._every):
+        # Not only of its own calls: the reports of an agent whose caller has gone go on upwards.
+        parcels = [parcel for parcel, reader in self._readers.items() if reader is thread]
+        if any(self._is_on_its_way(parcel, thread) for parcel in parcels):
             guess = "an answer while subagents worked whose reports were read later is none yet"
             self._guesses.note(guess)
             self._pause(thread)
@@ -288,11 +292,10 @@ class _ThreadWriter:
         self._end(thread, [(event, [], "solution", step.text, {"final": True})])
         self._scribe.deliver(event, None)
 
-    def _is_awaited(self, callee: Thread, reader: Thread) -> bool:
-        """Whether a reader will read the report of a thread, or a message to come."""
-        ahead = [step.thread for step in callee.steps[callee.place :] if step.kind == "tell"]
-        parcels = [callee] if reader in callee.to else []
-        return any(self._readers.get(parcel) is reader for parcel in [*parcels, *ahead] if parcel)
+    def _is_on_its_way(self, parcel: Thread, reader: Thread) -> bool:
+        """Whether the sender of a report or message is at work, or the reader has not read it."""
+        is_begun = self._senders.get(parcel, parcel).agent
+        return bool(is_begun) and (not parcel.event or reader in parcel.to)
 
     def _rest(self, thread: Thread, step: ThreadStep) -> None:
         if thread.activation:

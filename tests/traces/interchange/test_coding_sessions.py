@@ -223,6 +223,9 @@ def test_teammates_report_by_messages(tmp_path: Path) -> None:
     )
     main.say("They work.")
     assert unread(store(tmp_path / "1", copy_of(main))) == ["rev's task: Review (rev@t)"]
+    mail = {"type": "teammate_mailbox", "messages": [{"from": "rev", "text": "All is well"}]}
+    posted = copy_of(main).row("attachment", attachment=mail).say("Good.")
+    assert raised(store(tmp_path / "3", posted)) == []
     for body in ("All is well", '{"type":"idle_notification","from":"rev"}'):
         main.user(
             f'<teammate-message teammate_id="rev" color="blue">\n{body}\n</teammate-message>'
