@@ -19,13 +19,14 @@ The way of an event through one call of the monitor, and the function that does 
 8. release: `Monitor._release` takes what is held, in order. Steps 5 to 8 are repeated until nothing
    is found and nothing is held (`Monitor._settle`).
 9. deliver or accept: `Holds.deliver` puts the event into the buffers of its recipients,
-   `Holds.accept` hands an answer to the environment.
+   `Holds.accept` hands an answer to the environment. From then on `LateWork` reports activations
+   that go on for the answered request (`late_work`).
 10. effects: `Recorder.take_effects` gives the records of the call to the sinks (`sinks`), and the
     call returns what the host has to do (`messages`).
 
 Each module imports only those before it: messages, policies, relevance (which notes are about
-which request), payloads, sinks, sanitize, recorder, holds, schedule, ladders, healing, gates,
-approvals, monitor.
+which request), payloads, sinks, sanitize, recorder, late_work, holds, schedule, ladders, healing,
+gates, approvals, monitor.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from dig._util.ranges import union
-from dig.detectors.late_turns import LateWork
 from dig.detectors.policy import Policy
 from dig.graph.records import NOTICE, SYSTEM, WAITS, Deliver, Emit, Expire, Redirect
 
+from .late_work import LateWork
 from .messages import About, Answered, Delivered, Output, Over, Started, Wake
 from .recorder import Recorder
 from .relevance import Scope

@@ -8,11 +8,11 @@ from typing import Any
 
 from dig._util.redaction import redact
 from dig._util.text import cut
-from dig.detectors.late_turns import LateWork
 from dig.detectors.thresholds import MOST_SECONDS
 from dig.graph import records
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Fate, HealRow, Limits, Record
+from dig.monitor.late_work import LateWork
 
 MOST_EXAMPLES = 5
 IMPORT = "import"
