@@ -57,11 +57,10 @@ class Calls:
     def __init__(self, scribe: Scribe) -> None:
         self.has_answer, self._scribe = False, scribe
         self._counts: Counter[str] = Counter()
-        self._at_work, self._guests = set[str](), set[str]()  # guests leave after their turn
 
     def request(self, agent: str, payload: Any) -> CallTurn:
         """Write a request from outside."""
-        problem = _Output(self._new_id("e"), [self._reserve(agent)], "problem", payload)
+        problem = _Output(self._new_id("e"), [self._scribe.reserve(agent)], "problem", payload)
         self._emit([problem], None)
         return CallTurn(problem.to[0], problem.event, None)  # type: ignore[index]  # not None
 
@@ -73,13 +72,13 @@ class Calls:
 
     def call(self, turn: CallTurn, agent: str, payload: Any) -> CallTurn:
         """Write the call of an agent; the turn goes on."""
-        instance, turn.awaited = self._reserve(agent), turn.awaited + 1
+        instance, turn.awaited = self._scribe.reserve(agent), turn.awaited + 1
         self._go_on(turn, _Output(self._new_id("e"), [instance], "message", payload))
         return CallTurn(instance, turn.request, turn)
 
     def hand_over(self, turn: CallTurn, agent: str, payload: Any, usage: Any = None) -> CallTurn:
         """End a turn with a hand-off to an agent; the caller gets the answer of the next agent."""
-        instance = self._reserve(agent)
+        instance = self._scribe.reserve(agent)
         self._end(turn, _Output(self._new_id("e"), [instance], HANDOFF, payload), usage=usage)
         return CallTurn(instance, turn.request, turn.caller)
 
@@ -124,10 +123,7 @@ class Calls:
     def _end(self, turn: CallTurn, *outputs: _Output, **more: Any) -> None:
         self._close(turn, *outputs, **more)
         turn.is_open = False
-        self._at_work.discard(turn.agent)
-        if turn.agent in self._guests:
-            self._guests.remove(turn.agent)
-            self._scribe.leave(turn.agent)
+        self._scribe.release(turn.agent)
 
     def _close(self, turn: CallTurn, *outputs: _Output, **more: Any) -> None:
         self.begin(turn)
@@ -144,17 +140,6 @@ class Calls:
         for output in outputs:
             for agent in (None,) if output.to is None else output.to:
                 self._scribe.deliver(output.event, agent)
-
-    def _reserve(self, agent: str) -> str:
-        """The agent's name, or a new instance if the agent is at work."""
-        instance, agents, number = agent, self._scribe.graph.agents, 2
-        if agent in self._at_work:
-            while (instance := f"{agent}#{number}") in agents:
-                number += 1
-            self._guests.add(instance)
-            self._scribe.join(instance)
-        self._at_work.add(instance)
-        return instance
 
     def _new_id(self, stem: str) -> str:
         self._counts[stem] += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from dig._util.redaction import redact
@@ -96,6 +97,7 @@ class Scribe:
         self.guesses = guesses
         self._records: list[Record] = []
         self.now = 0
+        self._at_work, self._guests = set[str](), set[str]()
         self._late_work = LateWork(self)
         self._write(replace(run, patterns=records.EDITION))
 
@@ -150,13 +152,22 @@ class Scribe:
         )
         self._write(end)
 
-    def join(self, agent: str) -> None:
-        """Write the arrival of an agent."""
-        self._write(records.Join(*self._stamp(), agent))
+    def reserve(self, agent: str) -> str:
+        """An agent's name, or that of an instance if the agent is at work; a new one joins."""
+        names = (agent if number == 1 else f"{agent}#{number}" for number in count(1))
+        name = next(name for name in names if name not in self._at_work)
+        self._at_work.add(name)
+        if name not in self.graph.agents:
+            self._guests.add(name)
+            self._write(records.Join(*self._stamp(), name))
+        return name
 
-    def leave(self, agent: str) -> None:
-        """Write the departure of an agent."""
-        self._write(records.Leave(*self._stamp(), agent))
+    def release(self, agent: str, *, leaves: bool = True) -> None:
+        """Free a name that was reserved; an instance that had joined leaves."""
+        self._at_work.discard(agent)
+        if leaves and agent in self._guests:
+            self._guests.remove(agent)
+            self._write(records.Leave(*self._stamp(), agent))
 
     def incident(self, what: str, detail: Any) -> None:
         """Write an incident."""

@@ -143,7 +143,7 @@ class Talks:
         alike = (call for call in self.calls.values() if talk.prompt and not call.steps
                  and (call.prompt or "").strip() == talk.prompt)  # fmt: skip
         call = self.calls.get(talk.use) or next(alike, None)
-        threads = self.keys.get(key) or [call] * (call is not None)
+        threads = self.keys.get(key) or ([call] if call else [])
         if not threads:
             self.guesses.note("what no call asked for is the program's own, and left out", key)
         for number, run in enumerate(talk.runs if threads else ()):

@@ -135,7 +135,7 @@ class _ThreadWriter:
         limits = guesses.leave_out(Thresholds().limits, UNSEEN, WHY_UNSEEN)
         self._scribe = Scribe(records.Run(0, 0, name, names, limits=limits, session=True), guesses)
         self._guesses = guesses
-        self._busy, self._ids = set[str](), Counter[str]()
+        self._ids = Counter[str]()
         self._heap, self._order = list[tuple[int, int, Thread]](), count()
         self._waiting: dict[Thread, list[Thread]] = {}
         self._readers: dict[Thread, Thread] = {}
@@ -148,7 +148,7 @@ class _ThreadWriter:
                     self._senders[step.thread] = thread
         times = (step.us for thread in every for step in thread.steps if step.us)
         self._base = min(times, default=0)
-        main.agent = self._seat(main.name)
+        main.agent = self._scribe.reserve(main.name)
         self._push(main)
 
     def write(self, source: str, *, is_over: bool) -> list[Record]:
@@ -173,15 +173,6 @@ class _ThreadWriter:
     def _push(self, thread: Thread) -> None:
         if (step := thread.next_step()) is not None:
             heappush(self._heap, (step.us, next(self._order), thread))
-
-    def _seat(self, name: str) -> str:
-        """A free instance of an agent, busy from now on."""
-        agents = (name if number == 1 else f"{name}#{number}" for number in count(1))
-        agent = next(agent for agent in agents if agent not in self._busy)
-        self._busy.add(agent)
-        if agent not in self._scribe.graph.agents:
-            self._scribe.join(agent)
-        return agent
 
     def _id(self, stem: str) -> str:
         self._ids[stem] += 1
@@ -245,7 +236,8 @@ class _ThreadWriter:
             self._start(thread)
         outputs = list[Output]()
         for callee in callees:
-            callee.agent, callee.to = self._seat(callee.name), [self._readers.get(callee, thread)]
+            callee.agent = self._scribe.reserve(callee.name)
+            callee.to = [self._readers.get(callee, thread)]
             callee.request = self._title(callee, "task")
             outputs.append((callee.request, [callee.agent], callee.type, callee.prompt, {}))
         self._end(thread, outputs, goes_on=True)
@@ -262,9 +254,8 @@ class _ThreadWriter:
     def _report(self, thread: Thread, step: ThreadStep) -> None:
         event, how = self._title(thread, "report"), {"error": step.error}
         self._send(thread, thread, event, step.text, cancelled=step.is_cancelled, **how)
-        self._busy.discard(thread.agent)
-        if "#" in thread.agent and not any(thread in callee.to for callee in self._every):
-            self._scribe.leave(thread.agent)
+        reads = "#" in thread.agent and any(thread in callee.to for callee in self._every)
+        self._scribe.release(thread.agent, leaves=not reads)
 
     def _send(
         self, thread: Thread, parcel: Thread, event: str, text: str | None, **how: Any
