@@ -1,4 +1,4 @@
-"""Turns that go on after the end of a request, in sentences."""
+"""Turns in progress after the end of their request, in sentences."""
 
 from __future__ import annotations
 

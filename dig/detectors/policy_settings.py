@@ -124,7 +124,7 @@ def _rule(place: str, pattern: str | None, entry: Any) -> Rule:
 
 
 def _make(place: str, make: Callable[..., _Made], *parts: Any, **values: Any) -> _Made:
-    """Make a policy, a rule or a budget; an error begins with the place of its setting."""
+    """Make a policy, a rule or a budget; an error begins with the place of the setting."""
     try:
         return make(*parts, **values)
     except SettingsError as error:

@@ -67,7 +67,7 @@ def ring_before(graph: InteractionGraph, activation: str, most: int = MOST_TURNS
 
 
 def _turn_before(h: History, v: int) -> int | None:
-    """The activation that generated the trigger of `v`, as LIVELOCK defines it."""
+    """The activation that generated the trigger of `v` (LIVELOCK, docs/meaning.md)."""
     inputs = sorted(n for n in h.inputs(v) if h.generator[n] >= 0)
     agent = base_name(h.agent(v))
     others = [n for n in inputs if base_name(h.agent(h.generator[n])) != agent]

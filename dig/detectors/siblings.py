@@ -217,7 +217,7 @@ class _HandOut:
                     yield self._deviation(agent, "nothing", part, v)
 
     def _untouched(self) -> Iterator[Deviation]:
-        """Parts, kept or thrown away by an agent, where other agents have done their parts."""
+        """Parts, kept or thrown away by an agent, where other agents have done parts."""
         h, doers = self._h, self._course.doers
         if len({agent for by_agent in doers.values() for agent in by_agent}) < LEAST_AGREEING:
             return

@@ -304,7 +304,7 @@ _BY_TYPE = {
 
 
 def _writer(cls: type[Record]) -> Callable[[Record], str]:
-    """Make the function that writes the line of a kind of record."""
+    """Make the writer of a kind of record."""
     line, values = f'{{"t":%d,"ts":%r,"kind":"{cls.kind}"', ["r.t", "r.us / 1_000_000"]
     for field in fields(cls)[2:]:
         key, value = f',"{field.name}":', f"r.{field.name}"

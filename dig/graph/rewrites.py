@@ -305,7 +305,7 @@ def _place(state: GraphState, event: EventState, cause: str | None) -> None:
 
 
 def _revive(state: GraphState, event: EventState) -> None:
-    """Let an event be live again that was closed."""
+    """Reopen a closed event."""
     if event.id not in state.live:
         state.live[event.id] = event
         state.changed |= CLOSED

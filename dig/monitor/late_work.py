@@ -1,4 +1,4 @@
-"""Late work: activations that go on after the end of a request.
+"""Late work: activations in progress after the end of a request.
 
 The caller has the answer and reads nothing more, so such work can be reported, but not healed.
 """
@@ -60,7 +60,7 @@ class LateWork:
                     self.due.setdefault(activation.id, (now + GRACE_US, requests[-1]))
 
     def look(self) -> None:
-        """Report the noted activations in progress that are due."""
+        """Report the noted activations in progress, from their deadline on."""
         if not self.due:
             return
         running, now = self._writer.graph.running, self._writer.now

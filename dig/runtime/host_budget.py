@@ -61,7 +61,7 @@ class HostBudget:
         return effects + self._stop(refused)
 
     def after_activation(self) -> list[Effect]:
-        """Ask the entry agents of stopped requests to hand back; fail those without an answer."""
+        """Ask entry agents of stopped requests to hand back; fail requests without an answer."""
         effects, last = list[Effect](), self.spending.last
         for activation in last.keys() - self._monitor.graph.running.keys():
             account = last.pop(activation)

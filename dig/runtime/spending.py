@@ -215,8 +215,9 @@ class TeamSpending:
             self._due.append({**account.reached, "stage": "stopped"})
 
     def answered(self, answer: str) -> None:
-        """Note an accepted answer to the requests behind it, of which an agent's memory is none."""
+        """Note an accepted answer to requests; in a last turn, to the stopped request alone."""
         history = self._graph.history
+        # An agent that remembers has earlier requests behind its answer, too.
         last = self.last.get(history.by(history.event_number(answer)) or "")
         for account in self.accounts([answer]) if last is None else [last]:
             account.is_answered = True

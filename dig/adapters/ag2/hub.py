@@ -156,7 +156,7 @@ class HubPatches:
         return posted
 
     async def _close(self, envelope: Any, account: Account) -> None:
-        """Close the channel of a request that a budget has stopped."""
+        """Close the channel of a request at a limit of the budget."""
         reason = limit_text(account.reached)
         await self._hub.close_channel(envelope.channel_id, reason=reason)
 

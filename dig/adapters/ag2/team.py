@@ -136,7 +136,7 @@ class HubTeam(base.AdapterState):
             run.turn.fail(account.exceeded(), submits=True, kind="limit")
 
     def refuse(self, client: Any, envelope: Any, event: str, instance: str) -> Account | None:
-        """The account of a request that is over; ``None``: the agent may work on a message.
+        """The account of a request without budget; ``None``: the agent may work on a message.
 
         The entry agent has the last turn, if the channel gives it the floor at the limit.
         """

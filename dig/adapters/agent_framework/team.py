@@ -258,7 +258,7 @@ class WorkflowTeam(base.AdapterState):
     def withdraw(
         self, deliveries: Collection[handlers.ExecutorDelivery], to: str = ""
     ) -> list[str]:
-        """Move the events of undelivered messages to an agent, or the end; gives these events."""
+        """Move the events of undelivered messages to an agent, or the end; return the events."""
         events = [event for delivery in deliveries for event in delivery.events]
         self.session.release(*events)  # all of them first, since some wait for others
         for delivery in deliveries:

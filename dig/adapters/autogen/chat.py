@@ -186,7 +186,7 @@ class GroupChatState(base.AdapterState):
         return bool(messages) and not isinstance(messages[0], HandoffMessage | None)
 
     def _spend(self, message: Any) -> None:
-        """Add the usage that the messages of a response tell of."""
+        """Add the usage in the messages of a response."""
         agent = next(it for it in self._team._participants if it.name == message.name)
         settings = getattr(getattr(agent, "_model_client", None), "_create_args", {})
         response = getattr(message, "response", None)

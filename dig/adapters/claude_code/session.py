@@ -28,7 +28,7 @@ _NOTIFICATION = b"<task-notification>"
 
 
 class CodingSession:
-    """The monitor of a session, with its journal.
+    """The monitor of a session, with a journal.
 
     Attributes:
         run: The run directory.
@@ -113,7 +113,7 @@ class CodingSession:
         return {}
 
     def tick(self) -> None:
-        """Do what is due; a stop becomes an answer when no report is awaited any more."""
+        """Do all due work; a stop becomes an answer when no report is awaited any more."""
         # The last rows of a transcript are written a moment after the hook has run.
         if self._stop and not self._awaited(MAIN, self._stop):
             self.note(self._stop)
@@ -137,7 +137,7 @@ class CodingSession:
         turn.act()
 
     def _awaited(self, name: str, hook: dict[str, Any]) -> list[str]:
-        """The subagents of an agent that are at work, or with a report not shown yet."""
+        """The subagents of an agent at work, or with a report not shown yet."""
         graph, turns = self.session.monitor.graph, self._turns
         children = [child for child, parent in self._parents.items() if parent == name]
         events = graph.agents[name].buffer.values() if name in graph.agents else ()
@@ -146,7 +146,7 @@ class CodingSession:
         return [child for child in children if child in hidden or turns[child].is_open]
 
     def _act(self, name: str, missing: list[str]) -> Turn:
-        """Have an agent use all that lies in front of it, but for what it was not shown yet."""
+        """Have an agent use the events of the buffer, without reports not shown yet."""
         turn, graph = self._turns.get(name), self.session.monitor.graph
         if turn is None or not turn.is_open:
             request = [self.session.request(None, MAIN)] if name == MAIN else None

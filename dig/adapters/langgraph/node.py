@@ -162,7 +162,7 @@ class NodeRun(NodeWork):
         return nodes[key(self.node)].copy({"bound": nodes[key(substitute)].bound}).node
 
     def runnable(self, inner: Any) -> Any:
-        """The runnable of the node, or of the entry node; ``None``: there is no budget for it."""
+        """The runnable of the node, or of the entry node; ``None``: there is no budget left."""
         return inner if self.refused is None else self._entry
 
     def in_turn(self) -> Any:

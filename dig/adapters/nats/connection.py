@@ -123,7 +123,7 @@ Message = tuple[str, bytes, Mapping[str, str]]
 
 
 class Connection(Client):  # type: ignore[misc]
-    """A connection that can also store several messages at once."""
+    """A connection to a server, with storing of several messages at once."""
 
     _inbox, _number = "", 0
 
@@ -169,7 +169,7 @@ class Connection(Client):  # type: ignore[misc]
 
 @dataclass
 class _Answers:
-    """The answers to messages that were sent together."""
+    """The answers to messages of one call of `store_all`."""
 
     sequences: list[int | None]
     missing: int

@@ -33,7 +33,7 @@ _instruments = make_instruments(metrics.get_meter("dig", __version__))  # of any
 
 
 class SessionFigures(dict[str, Any]):
-    """The latest figures of a session in this process; counters grow from zero."""
+    """The latest figures of a session in one process; counters grow from zero."""
 
     def __init__(self, session: str) -> None:
         """Begin with nothing counted."""

@@ -91,7 +91,7 @@ async def make_session(
 
 
 async def _end_of(js: JetStreamContext, names: Subjects) -> dict[str, Any]:
-    """The last record of a session, and why it cannot go on, if it cannot."""
+    """The last record of a session, and the reason if the session cannot go on."""
     last = await last_of(js, names.journal, names.journal_subject)
     if last is None:
         raise no_session(names.session)

@@ -107,7 +107,7 @@ class MonitoredHooks(sdk.RunHooks[Any]):  # type: ignore[misc]
         await self._hooks.on_agent_start(context, agent)
 
     async def on_llm_start(self, context: Any, agent: Any, *given: Any) -> None:
-        """A model is about to be called, if there is budget for it."""
+        """Check the budget before the call of a model."""
         self._run.check_budget()
         await self._hooks.on_llm_start(context, agent, *given)
 

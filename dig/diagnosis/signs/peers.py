@@ -33,7 +33,7 @@ def find_rare_results(analysis: RunAnalysis) -> Iterator[Occurrence]:
 
 
 def find_odd_siblings(analysis: RunAnalysis, *mechanisms: str) -> Iterator[Occurrence]:
-    """Work that went unlike the work of siblings."""
+    """Find work unlike the work of siblings."""
     for sign, act, part in analysis.deviations:
         if sign.mechanism in mechanisms:
             says = f"{name(sign.agent)} was given {name(part)}, and {WORDS[sign.mechanism]}"

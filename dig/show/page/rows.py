@@ -106,7 +106,7 @@ class Rows:
         return row
 
     def _outage_mark(self, record: IncidentRow) -> str:
-        """The label of an interruption, such as a change of the owner; empty: it is none."""
+        """The label of an interruption, such as a change of the owner; else empty."""
         if record.what not in OUTAGES:
             return ""
         is_first, self._had_owner = not self._had_owner, True

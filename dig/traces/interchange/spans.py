@@ -75,7 +75,7 @@ class SpanNode:
 
     @property
     def frames(self) -> Iterator[SpanNode]:
-        """The spans up to the agent around this span, innermost first."""
+        """The spans up to the agent around the span, innermost first."""
         frame = self.above
         while frame is not None and frame is not self.agent:
             yield frame
@@ -110,7 +110,7 @@ class SpanNode:
 
     @property
     def usage(self) -> dict[str, int] | None:
-        """The tokens in this span, else those of the model calls."""
+        """The tokens in the span, else in the model calls."""
         calls = (part.row.attributes for part in self.models)
         return span_words.tokens([self.row.attributes]) or span_words.tokens([*calls]) or None
 
@@ -150,7 +150,7 @@ def tree(rows: Iterable[SpanRow], guesses: Guesses) -> list[SpanNode]:
 
 
 def _fit(node: SpanNode, above: SpanNode, guesses: Guesses) -> None:
-    """Put a span on the clock of the span above, and not before that span."""
+    """Put a span on the clock of the span above, and not before its start."""
     shift = above.start - above.row.start
     if node.row.host != above.row.host and node.end is not None and above.end is not None:
         early, late = above.start - node.start - shift, node.end + shift - above.end

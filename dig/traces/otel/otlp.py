@@ -78,7 +78,7 @@ class ExportReport:
 
 @contextmanager
 def exported_metrics() -> Iterator[None]:
-    """Send what instruments of this process measure to the receiver of the environment, if any."""
+    """Send the metrics of the process to the receiver of the environment, if there is any."""
     if not is_configured():
         yield
         return
