@@ -50,7 +50,7 @@ def read_session(path: Path) -> tuple[list[Record], Guesses]:
 
 
 class _MixedRows(Exception):
-    """A row stands before the row that it follows."""
+    """A row stands before the parent's."""
 
 
 def _read(path: Path, *, is_mixed: bool) -> tuple[list[Record], Guesses]:
@@ -96,7 +96,7 @@ def agent_files(path: Path) -> list[Path]:
 
 @lru_cache(1024)
 def session_id(path: Path) -> str:
-    """The id of a file's session, as the first rows say; empty: none of them does."""
+    """The id of a file's session, by the first rows; empty: no row has an id."""
     with suppress(TraceError):
         rows = islice(_rows(path, Guesses()), 20)
         return next((str(row["sessionId"]) for row in rows if row.get("sessionId")), "")
@@ -104,7 +104,7 @@ def session_id(path: Path) -> str:
 
 
 def _use_of(file: Path) -> str:
-    """The id of the use of the tool that called a subagent, if a file beside tells."""
+    """The id of the use of the tool behind a subagent, if a file beside tells."""
     with suppress(OSError, ValueError, RecursionError):
         meta = json.loads(read_file(file.with_suffix(".meta.json")))
         return str(as_node(meta).get("toolUseId", ""))

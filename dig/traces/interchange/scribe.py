@@ -153,7 +153,7 @@ class Scribe:
         self._write(end)
 
     def reserve(self, agent: str) -> str:
-        """An agent's name, or that of an instance if the agent is at work; a new one joins."""
+        """Take a free name: the agent's, or an instance's if the agent is at work."""
         names = (agent if number == 1 else f"{agent}#{number}" for number in count(1))
         name = next(name for name in names if name not in self._at_work)
         self._at_work.add(name)
@@ -163,7 +163,7 @@ class Scribe:
         return name
 
     def release(self, agent: str, *, leaves: bool = True) -> None:
-        """Free a name that was reserved; an instance that had joined leaves."""
+        """Free a reserved name; an instance leaves."""
         self._at_work.discard(agent)
         if leaves and agent in self._guests:
             self._guests.remove(agent)

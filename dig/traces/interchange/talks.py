@@ -46,7 +46,7 @@ def micros_of(value: Any) -> int | None:
 
 
 def as_node(value: Any) -> Node:
-    """The object; an empty one for anything else."""
+    """The object; empty for anything else."""
     return value if isinstance(value, dict) else {}
 
 
@@ -218,7 +218,7 @@ class Talk:
             self._asks.append(ThreadStep(self.us, "ask", text=text, type=type))
 
     def _drop_local(self) -> None:
-        """Forget commands to the terminal: no model sees them."""
+        """Forget commands to the terminal: no model sees such text."""
         self._asks = [ask for ask in self._asks if not (ask.text or "").startswith(_LOCAL)]
 
     def _notice(self, note: str) -> None:
@@ -295,7 +295,7 @@ class Talk:
             self.is_answered = is_over and self._error is None
 
     def _awaits(self) -> bool:
-        """Whether a tool of the latest message has no result; a later message shows there was one.
+        """Whether a tool of the latest message has no result; a later message proves a result.
 
         Calls in the background have none.
         """

@@ -36,7 +36,7 @@ outside; the report to the caller; nothing more; an error, or a cancellation."""
 
 @dataclass
 class ThreadStep:
-    """A step of a thread, or something that reached the thread.
+    """A step of a thread, or an arrival from outside.
 
     Attributes:
         us: When, in microseconds.
@@ -102,7 +102,7 @@ Output = tuple[str, Sequence[str], str, str | None, Mapping[str, Any]]
 def write_thread(
     path: Path, main: Thread, guesses: Guesses, name: str = "", *, is_over: bool = True
 ) -> tuple[list[Record], Guesses]:
-    """The records of the main agent's thread with all threads that it calls, and the guesses.
+    """The records of the main agent's thread with all called threads, and the guesses.
 
     Args:
         path: The path of the file.
@@ -284,7 +284,7 @@ class _ThreadWriter:
         self._scribe.deliver(event, None)
 
     def _is_on_its_way(self, parcel: Thread, reader: Thread) -> bool:
-        """Whether the sender of a report or message is at work, or the reader has not read it."""
+        """Whether the sender of a report or message is at work, or the reader has yet to read."""
         is_begun = self._senders.get(parcel, parcel).agent
         return bool(is_begun) and (not parcel.event or reader in parcel.to)
 
