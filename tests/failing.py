@@ -80,7 +80,7 @@ def failed(error: str = ERROR, *, session: bool = False, **keys: Any) -> list[Ro
     )  # fmt: skip
 
 
-def at_limit(how: str = "limit") -> list[Row]:
+def at_limit(how: str = "limit", error: str = LIMIT) -> list[Row]:
     """A writer and a critic talk, until the framework or the time limit ends that."""
     talk = [*sent(0, "p", None, "writer", "problem")]
     for number in range(4):
@@ -93,9 +93,8 @@ def at_limit(how: str = "limit") -> list[Row]:
         ]
     if how == "timeout":
         talk.append(start(5, "a4", "writer", "m4"))
-    error = LIMIT if how == "limit" else None
     return trace(
-        talk, request_failed(60, how, "p", None, error),
+        talk, request_failed(60, how, "p", None, error if how == "limit" else None),
         row(60, "finish", outcome="stopped" if how == "limit" else "timeout"),
         agents=("writer", "critic"), patterns=2,
     )  # fmt: skip

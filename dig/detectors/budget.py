@@ -155,9 +155,12 @@ def _make(kind: Any, place: str, value: Any) -> Any:
         return kind(**value)
     except TypeError:
         raise SettingsError(f"{place} lacks a value: it needs {', '.join(names[:2])}") from None
+    except SettingsError as error:
+        raise error if kind is TeamBudget else SettingsError(f"{place}: {error}") from None
 
 
 def _check_numbers(values: Mapping[str, Any], least: float) -> None:
     for name, value in values.items():
         if value is not None and not (type(value) in (int, float) and least <= value <= 1e15):
-            raise SettingsError(f"{name} is {value!r:.60}; it must be a number above 0")
+            range = f"number {'above 0' if least else 'from 0'} to {10**15:.0e}"
+            raise SettingsError(f"{name} is {value!r:.60}; it must be a {range}")

@@ -128,14 +128,16 @@ class Headlines:
         after = f"{length / 1_000_000:.1f} s" if length >= 100_000 else f"{length / 1000:.0f} ms"
         error = f": {words}" if words else ""
         cause = finding.evidence.get("how")
+        # A budget does not count activations, so their number would only contradict its turns.
+        if str(finding.evidence.get("error")).startswith("BudgetExceeded"):
+            stop = words.partition(": ")[2] or f"the {noun} ended at the limit of its budget"
+            return f"{stop}, {after} in"
         if cause == "limit":
             h = graph.history
             turns = [v for v, a in enumerate(h.activation_ids) if _concerns(graph, a, sources)]
             agents = [*dict.fromkeys(base_name(h.agent(v)) for v in turns)]
             number = counted(len(turns), "turn") + (f" of {_list_agents(agents)}" if agents else "")
-            is_ours = str(finding.evidence.get("error")).startswith("BudgetExceeded")
-            owner = "budget" if is_ours else "framework"
-            return f"the {noun} ended at a limit of its {owner}{error}, after {number}"
+            return f"the {noun} ended at a limit of its framework{error}, after {number}"
         if cause == "timeout":
             running = [a for a in graph.activations if _concerns(graph, a, sources)]
             agents = [*dict.fromkeys(_agent(graph, activation) or "" for activation in running)]

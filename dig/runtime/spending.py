@@ -93,9 +93,10 @@ class Account:
     def exceeded(self) -> BudgetExceeded:
         """End the request without an answer; returns the exception for the caller."""
         self.stage = "over"
+        agent = f"`{self.entry}`" if self.entry else "no agent"
         return BudgetExceeded(
-            f"the request was {limit_text(self.reached)}, and {self.entry or 'no agent'} handed "
-            "back no answer in its last turn",
+            f"the request was {limit_text(self.reached)}, and {agent} handed back no answer in its "
+            "last turn",
             **{key: self.reached[key] for key in ("limit", "spent", "most")},
             partial=self.outputs or self.latest, request=self.request,
         )  # fmt: skip

@@ -61,7 +61,9 @@ def test_a_loop_is_stopped(mode: Any) -> None:
 def test_an_executor_that_hands_nothing_back_fails_the_request() -> None:
     records: list[Record] = []
     team = dig.wrap(loop(None), budget={"turns": 20}, sink=records.append)
-    with pytest.raises(dig.BudgetExceeded, match="stopped at 20 turns, and a handed back no") as it:
+    with pytest.raises(
+        dig.BudgetExceeded, match="stopped at 20 turns, and `a` handed back no"
+    ) as it:
         asyncio.run(team.run("?"))
     session = dig.session_of(team)
     dig.unwrap(team)

@@ -86,7 +86,9 @@ def test_a_loop_is_stopped(mode: Any, kind: str) -> None:
 def test_an_agent_that_hands_nothing_back_fails_the_request() -> None:
     records: list[Record] = []
     team = dig.wrap(swarm(None), budget={"turns": 20}, sink=records.append)
-    with pytest.raises(dig.BudgetExceeded, match="stopped at 20 turns, and a handed back no") as it:
+    with pytest.raises(
+        dig.BudgetExceeded, match="stopped at 20 turns, and `a` handed back no"
+    ) as it:
         asyncio.run(team.run(task="?"))
     session = dig.session_of(team)
     dig.unwrap(team)

@@ -63,7 +63,9 @@ def test_no_agent_can_catch_the_stop() -> None:
     """And the exception says who was asked, and what the entry agent had by then."""
     records: list[Record] = []
     team = dig.wrap(ring(None, catches=True), budget=TURNS, sink=records.append)
-    with pytest.raises(dig.BudgetExceeded, match="stopped at 20 turns, and a handed back no") as it:
+    with pytest.raises(
+        dig.BudgetExceeded, match="stopped at 20 turns, and `a` handed back no"
+    ) as it:
         asyncio.run(team["a"]("?"))
     dig.unwrap(team)
     assert (it.value.limit, it.value.spent, it.value.most) == ("turns", 20, 20)
@@ -260,10 +262,13 @@ def test_a_stream_is_stopped_without_a_last_turn() -> None:
     ("budget", "message"),
     [
         ({"turn": 3}, "budget: there is no key 'turn'; did you mean turns"),
-        ({"turns": 0}, "turns is 0; it must be a number above 0"),
+        ({"turns": 0}, "^turns is 0; it must be a number above 0"),
+        ({"turns": 10**30}, "it must be a number above 0 to 1e"),
+        ({"team": {"turns": -3}}, "^team: turns is -3; it must be a number above 0"),
         ({}, "a budget needs a limit"),
         (20, "budget is 20; it must be a table"),
         ({"dollars": 1, "prices": {"m": {"input": 1}}}, "prices, m lacks a value"),
+        ({"dollars": 1, "prices": {"m": {"input": -1, "output": 1}}}, "m: input is -1; .*from 0"),
     ],
 )
 def test_a_wrong_budget_is_refused(budget: Any, message: str) -> None:

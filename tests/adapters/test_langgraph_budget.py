@@ -77,7 +77,9 @@ def test_a_loop_of_handoffs_is_stopped(mode: Any, checkpointer: Any) -> None:
 def test_a_node_that_hands_nothing_back_fails_the_request() -> None:
     records: list[Record] = []
     team = dig.wrap(swarm(None), budget={"turns": 20}, sink=records.append)
-    with pytest.raises(dig.BudgetExceeded, match="stopped at 20 turns, and a handed back no") as it:
+    with pytest.raises(
+        dig.BudgetExceeded, match="stopped at 20 turns, and `a` handed back no"
+    ) as it:
         asyncio.run(team.ainvoke({"done": []}, LONG))
     session = dig.session_of(team)
     dig.unwrap(team)

@@ -64,7 +64,7 @@ def test_a_loop_of_handoffs_is_stopped(mode: Any) -> None:
 def test_an_agent_that_hands_nothing_back_fails_the_request() -> None:
     records: list[Record] = []
     team = dig.wrap(swarm(), budget={"turns": 20}, sink=records.append)
-    with pytest.raises(dig.BudgetExceeded, match="stopped at 20 turns, and a handed back no"):
+    with pytest.raises(dig.BudgetExceeded, match="stopped at 20 turns, and `a` handed back no"):
         asyncio.run(Runner.run(team, "?", max_turns=100))
     session = dig.session_of(team)
     dig.unwrap(team)
