@@ -29,6 +29,9 @@ MOST_SECONDS = 1e9
 OFF = "none"
 """The value that switches a pattern off whose threshold can be missing."""
 
+CALLER_TURNS = 100
+"""`livelock_turns` of coding agents: the main one calls a new subagent for each piece of work."""
+
 _Seconds = Annotated[float, Field(ge=1e-6, le=MOST_SECONDS)]
 _CAN_BE_OFF = BeforeValidator(lambda value: None if value == OFF else value)
 

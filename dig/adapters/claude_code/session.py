@@ -17,7 +17,7 @@ from dig._util.json_text import MOST_BYTES, parse
 from dig.adapters.base import Session, Turn
 from dig.detectors import standard, standard_healers
 from dig.detectors.notes import quote_all
-from dig.detectors.thresholds import Thresholds
+from dig.detectors.thresholds import CALLER_TURNS, Thresholds
 from dig.runtime.setup import Setup
 from dig.traces.journal.journal import RunDirectory
 
@@ -50,7 +50,10 @@ class CodingSession:
             JournalError: The run directory cannot be made.
         """
         # Hooks show no sign of life between begin and end, so no turn is too long.
-        limits = replace(Thresholds().limits, activation_limit_s=86_400.0, stall_factor=None)
+        limits = replace(
+            Thresholds().limits, activation_limit_s=86_400.0, stall_factor=None,
+            livelock_turns=CALLER_TURNS,
+        )  # fmt: skip
         setup = Setup(f"claude {id}", limits=limits, detectors=standard, healers=standard_healers)
         self.run = RunDirectory(directory, {"run": setup.run}, header=setup.header())
         self._holds, self._has_contents = "--hold" in options, "--contents" in options

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from heapq import heappop, heappush
 from itertools import count
@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from dig._util.redaction import redact
 from dig._util.text import one_line
-from dig.detectors.thresholds import Thresholds
+from dig.detectors.thresholds import CALLER_TURNS, Thresholds
 from dig.errors import TraceError
 from dig.graph import records
 from dig.graph.records import Fate, Record
@@ -132,7 +132,8 @@ class _ThreadWriter:
         for thread in every:  # grows meanwhile
             every += [step.thread for step in thread.steps if step.kind == "call" and step.thread]
         names = tuple(dict.fromkeys(thread.name for thread in every))
-        limits = guesses.leave_out(Thresholds().limits, UNSEEN, WHY_UNSEEN)
+        limits = replace(Thresholds().limits, livelock_turns=CALLER_TURNS)
+        limits = guesses.leave_out(limits, UNSEEN, WHY_UNSEEN)
         self._scribe = Scribe(records.Run(0, 0, name, names, limits=limits, session=True), guesses)
         self._guesses = guesses
         self._ids = Counter[str]()

@@ -96,6 +96,19 @@ def test_background_agents_that_were_all_read_raise_nothing(tmp_path: Path) -> N
     assert "is none yet" in told(import_file(path))
 
 
+@pytest.mark.parametrize("has_answer", [True, False])
+def test_a_subagent_for_each_of_many_files_is_no_alarm(has_answer: bool, tmp_path: Path) -> None:
+    """A main agent goes round with its subagents as often as there is work."""
+    main, others = Talk().user("Fix every file"), []
+    for n in range(60):
+        main.spawn(f"c{n}", f"Fix file {n}")
+        others.append(subagent(f"a{n}", f"Do: Fix file {n}", main.seconds, f"file {n} is fixed"))
+        facts = {"status": "completed", "agentId": f"a{n}"}
+        main.result(f"c{n}", f"file {n} is fixed", others[-1].seconds + 1, facts=facts)
+    path = store(tmp_path, main.say("All are fixed.") if has_answer else main, *others)
+    assert raised(path) == [("LIVELOCK", "notice")]
+
+
 def test_two_requests_have_two_answers(tmp_path: Path) -> None:
     talk = Talk().user("One?").say("One.").user("Two?").say("Two.")
     path = store(tmp_path, talk)
