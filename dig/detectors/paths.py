@@ -107,7 +107,8 @@ class PathFinder:
     def last_seen_of(self, events: Sequence[str]) -> str:
         """The last known state of some events, in a sentence."""
         first = [self.last_seen(event) for event in events[:MOST_PATHS]]
-        return cut(first, "; ", most=MOST_PATHS, of=len(events)) + "."
+        says = cut(first, "; ", most=MOST_PATHS, of=len(events)) + "."
+        return says.replace("nobody", "Nobody", 1) if says.startswith("nobody has") else says
 
     def _back(self, end: str, to_root: bool) -> tuple[list[str], bool]:
         """The nodes before a node, from outside or a root; and whether the path is whole.

@@ -45,7 +45,7 @@ def test_a_directory_is_searched_and_the_worst_comes_first(call: Any, projects: 
         "skipped 1 file: a link, or no .json or .jsonl",
         "skipped 1 file: holds no turn of an agent",
         "skipped 1 file: in no known format",
-        "skipped 8 files: read with another",
+        "skipped 8 files: read as a part of another run",
     ]
     assert lines[-1] == "The check fails: 3 runs passed, 1 run failed (1 unhealed error)."
 

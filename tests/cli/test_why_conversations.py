@@ -43,7 +43,7 @@ def test_a_layout_can_be_named(call: Any, file: Path) -> None:
     """`--as` is believed: a file read in another layout, or as a trace, is refused."""
     assert call("why", file, "--as", "whowhen")[0] == 1
     status, _, err = call("why", file, "--as", "messages")
-    assert status == 2 and "says not who" in err
+    assert status == 2 and "does not say who" in err
     assert call("why", file, "--as", "trace")[0] == 2
 
 

@@ -29,8 +29,11 @@ def read_settings(path: Path) -> tuple[bytes | None, Settings]:
     try:
         data = read_file(path) if path.exists() else None
         settings = parse((data or b"").decode("utf-8-sig").strip() or "{}", "it")
-        command_of(settings)
-    except (OSError, ValueError, RecordError, AttributeError, KeyError, TypeError) as error:
+        try:
+            command_of(settings)
+        except (AttributeError, KeyError, TypeError):
+            raise ValueError("its hooks, or all of it, have an unknown form") from None
+    except (OSError, ValueError, RecordError) as error:
         hint = "it must be JSON without comments, as https://code.claude.com/docs/en/hooks says"
         raise SettingsError(f"{path} is left as it is ({error}); {hint}") from None
     return data, settings

@@ -240,7 +240,7 @@ def _step(path: Path, number: int, row: Any, keys: Sequence[str]) -> Conversatio
         raise TraceError(path, number + 1, "a message must be a JSON object")
     speaker = next((_text(row[key]) for key in keys if row.get(key) not in (None, "")), "")
     if not speaker.strip():
-        raise TraceError(path, number + 1, f"says not who sent it (`{'`, `'.join(keys)}`)")
+        raise TraceError(path, number + 1, f"does not say who sent it (`{'`, `'.join(keys)}`)")
     content = next((row[key] for key in TEXT if row.get(key) is not None), None)
     return build_step(number, speaker, _text(content))
 

@@ -194,7 +194,7 @@ def _why_not(file: Path) -> str:
         format = foreign_format(file)
         if format is None:
             return "" if file.name.endswith(".dig.jsonl") else "in no known format"
-        return "read with another" if FORMATS[format].is_part(file) else ""
+        return "read as a part of another run" if FORMATS[format].is_part(file) else ""
     except TraceError as error:
         return error.reason
 

@@ -199,7 +199,7 @@ def _message(
     path: Path, line: int, row: Mapping[str, Any], us: int, people: list[str], guesses: Guesses
 ) -> ChatMessage:
     if not any(key in row for key in _KEYS["sender"]):
-        raise TraceError(path, line, f"says not who sent it (`{'`, `'.join(_KEYS['sender'])}`)")
+        raise TraceError(path, line, f"does not say who sent it (`{'`, `'.join(_KEYS['sender'])}`)")
     (sender, *more) = _names(_get(row, "sender"))
     if more:
         raise TraceError(path, line, "has more than one sender")

@@ -122,7 +122,7 @@ def test_the_right_answer_is_read_only_on_purpose(tmp_path: Path) -> None:
         ('{"history": 3}', "no list `history`"),
         ('{"history": []}', "holds no message"),
         ('{"history": [3]}', ":1: a message must be a JSON object"),
-        ('{"history": [{"name": "A", "content": "x"}, {"content": "x"}]}', ":2: says not who"),
+        ('{"history": [{"name": "A", "content": "x"}, {"content": "x"}]}', ":2: does not say who"),
         ("[]", "holds no message"),
         ('[{"from": "A", "from": "B"}]', "stands twice|twice"),
         ("[", "is no JSON"),

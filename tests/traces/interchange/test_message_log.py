@@ -158,7 +158,7 @@ def test_a_message_to_agents_and_outside_is_no_answer(tmp_path: Path) -> None:
     [
         ("", None, "holds no message"),
         ("hello\n", None, "holds no message"),
-        ("to,at\nx,1\n", 2, "says not who sent it"),
+        ("to,at\nx,1\n", 2, "does not say who sent it"),
         ("from,to\nx,y,z\n", 2, "more columns"),
         ("from,to,at\na,b,soon\n", 2, "no time"),
         ("from,to,at\na,b,nan\n", 2, "no time"),
