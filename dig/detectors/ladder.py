@@ -141,10 +141,10 @@ def renew(graph: InteractionGraph, finding: Finding, step: LadderStep) -> Iterat
     suspects = {sign.agent: None for sign in signs}
     helpers = dict[str, str | None]()
     for sign in {sign.part: sign for sign in signs}.values():
-        part, asked = graph.history.event_ids[sign.part], step.renewed
-        without = {*suspects, *asked.get(part, ())}
+        part = graph.history.event_ids[sign.part]
+        without = {*suspects, *step.renewed.get(part, ())}
         helper = helpers.setdefault(sign.agent, step.helper(graph, without))
-        if helper in (None, *without) or helper is None or not graph.knows(part):
+        if helper is None or helper in without or not graph.knows(part):
             continue
         if helper in graph.event(part).copies:
             continue
@@ -167,6 +167,10 @@ def agents_behind(history: History, event: int) -> set[str]:
     return {history.agent(w) for w in ancestors(history, v)} if v >= 0 else set()
 
 
+MOST_STEPS = 20
+"""The number of steps of its own that an agent may take from a part to the return."""
+
+
 def part_behind(graph: InteractionGraph, event: str) -> str | None:
     """The part of a problem behind an event, back through the sender's own steps."""
     h = graph.history
@@ -186,17 +190,13 @@ def part_behind(graph: InteractionGraph, event: str) -> str | None:
     return None
 
 
-MOST_STEPS = 20
-"""The number of an agent's own steps from given work to what came of it."""
-
-
 def restart(
     graph: InteractionGraph, finding: Finding, step: LadderStep, idle: Sequence[str] = (),
     problems: Sequence[str] = (),
 ) -> Iterator[Intervention]:  # fmt: skip
     """Give a problem to another agent, from the beginning, with the results so far.
 
-    Agents against which there is a sign are left out; who merely waits for others is not.
+    Agents against which there is a sign are left out; agents that merely wait for others are not.
 
     Args:
         graph: The graph as it stands.

@@ -70,8 +70,8 @@ def _turn_before(h: History, v: int) -> int | None:
     """The activation that generated the trigger of `v` (LIVELOCK, docs/meaning.md)."""
     inputs = sorted(n for n in h.inputs(v) if h.generator[n] >= 0)
     agent = base_name(h.agent(v))
-    others = [n for n in inputs if base_name(h.agent(h.generator[n])) != agent]
-    return h.generator[(others or inputs)[-1]] if inputs else None
+    from_others = [n for n in inputs if base_name(h.agent(h.generator[n])) != agent]
+    return h.generator[(from_others or inputs)[-1]] if inputs else None
 
 
 def rings_without_answer(graph: InteractionGraph) -> list[str]:

@@ -79,7 +79,7 @@ class _Step(NamedTuple):
     agent: str
     activation: int
     part: int
-    made: Mapping[_Kind, Shape]
+    outputs: Mapping[_Kind, Shape]
     rate: float  # outputs for each input
 
 
@@ -88,7 +88,7 @@ class _Course:
     """The course of the parts of a hand-out.
 
     Attributes:
-        steps: What agents made, by the types of the inputs.
+        steps: The steps of agents, by the types of the inputs.
         returns: By part: what came back to the giver.
         doers: By part: the agents that consumed it, each with the activation.
         open_parts: The parts of which something is open.
@@ -138,13 +138,13 @@ class _HandOut:
 
     def deviations(self) -> Iterator[Deviation]:
         """The deviations; a part has none once another agent has done the part well."""
-        found = [*self._unlike(), *self._untouched()]
+        deviations = [*self._unlike(), *self._untouched()]
         for find in (self._unreturned, self._lost_returns):
-            found += [*find({deviation.part for deviation in found})]
-        spoilt = {(deviation.part, deviation.doer) for deviation in found}
+            deviations += [*find({deviation.part for deviation in deviations})]
+        spoilt = {(deviation.part, deviation.doer) for deviation in deviations}
         doers = self._course.doers
         done = {part for part in doers if any((part, a) not in spoilt for a in doers[part])}
-        yield from (deviation for deviation in found if deviation.part not in done)
+        yield from (deviation for deviation in deviations if deviation.part not in done)
 
     def _follow(self, part: int) -> None:
         """Follow a part through activations, until something goes back to the giver."""
@@ -164,32 +164,32 @@ class _HandOut:
                 # Where the giver has something of others before it, parts are put together.
                 elif agent == giver and any(h.sender(e) not in (agent, None) for e in inputs):
                     continue
-                made: dict[_Kind, Shape] = {}
+                outputs: dict[_Kind, Shape] = {}
                 for y in h.outputs(v):
                     to, shape = self._recipients(y), self._shapes(h.event_ids[y])
                     places = {"itself": to == {agent}, "giver": giver in to}
                     for place in [place for place in places if places[place]] or ["others"]:
-                        made[self._type(y), place] = shape
+                        outputs[self._type(y), place] = shape
                     if agent == giver or giver not in to:
                         stack.append(y)
                     else:
                         course.returns[part].append(y)
-                step = _Step(agent, v, part, made, h.output_count[v] / len(inputs))
+                step = _Step(agent, v, part, outputs, h.output_count[v] / len(inputs))
                 course.steps[frozenset(map(self._type, inputs))].append(step)
 
     def _unlike(self) -> Iterator[Deviation]:
         """Steps without an output of nearly all other agents' steps."""
         for alike in self._course.steps.values():
-            made = defaultdict[str, dict[_Kind, Shape]](dict)
+            by_agent = defaultdict[str, dict[_Kind, Shape]](dict)
             for step in alike:
-                made[step.agent] |= step.made
-            for agent in made if len(made) > LEAST_AGREEING else ():
-                others = [kinds for other, kinds in made.items() if other != agent]
+                by_agent[step.agent] |= step.outputs
+            for agent in by_agent if len(by_agent) > LEAST_AGREEING else ():
+                peers = [kinds for peer, kinds in by_agent.items() if peer != agent]
                 wanted = defaultdict[_Kind, list[Shape]](list)
-                for kinds in others:
+                for kinds in peers:
                     for kind, shape in kinds.items():
                         wanted[kind].append(shape)
-                least = max(LEAST_AGREEING, MOST * len(others))
+                least = max(LEAST_AGREEING, MOST * len(peers))
                 # A word to a third agent is no return: whoever does not chat is not odd.
                 agreed = {
                     kind: shapes
@@ -198,9 +198,9 @@ class _HandOut:
                 }
                 fewest = min(step.rate for step in alike if step.agent != agent) / FEWER
                 for step in alike:
-                    is_like = all(_has(step.made, *wish) for wish in agreed.items())
+                    is_like = all(_has(step.outputs, *wish) for wish in agreed.items())
                     if step.agent == agent and agreed and not (is_like and step.rate >= fewest):
-                        mechanism = "unlike" if step.made else "nothing"
+                        mechanism = "unlike" if step.outputs else "nothing"
                         yield self._deviation(agent, mechanism, step.part, step.activation)
 
     def _unreturned(self, unlike: set[int]) -> Iterator[Deviation]:
@@ -269,8 +269,9 @@ class _HandOut:
         return to if event is None else to.union(event.copies, event.flight, event.sent_to)
 
 
-def _has(made: Mapping[_Kind, Shape], kind: _Kind, shapes: Sequence[Shape]) -> bool:
+def _has(outputs: Mapping[_Kind, Shape], kind: _Kind, shapes: Sequence[Shape]) -> bool:
     """Report whether a step has an output of a kind, in the common shape of others."""
-    known = [shape for shape in shapes if shape]
-    shape = made.get(kind)
-    return shape is not None and not (shape and known and frozenset.intersection(*known) - shape)
+    shape = outputs.get(kind)
+    readable = [shape for shape in shapes if shape]
+    common = frozenset.intersection(*readable) if readable else NO_SHAPE
+    return shape is not None and (shape == NO_SHAPE or common <= shape)

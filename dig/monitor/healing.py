@@ -42,8 +42,10 @@ from .sanitize import are_names
 from .schedule import DeliverySchedule
 
 IDLE = ("DL", "MC")
-"""The patterns of teams that do nothing: what helps them has to do something."""
+"""The patterns of idle teams: a step about them has helped only if a turn had an effect."""
+
 GOING_ROUND = ("LOOP", "LIVELOCK")
+"""The patterns of busy teams that come no further: their outputs are no effect of a step."""
 
 REPLACED = "replaced"
 """The incident when healing has taken an agent out of the team."""
@@ -222,7 +224,7 @@ class Healing:
         return self.ladders.judge(ladder, progress, us) if is_idle else progress
 
     def _agents_of(self, finding: Finding) -> Sequence[str]:
-        """The agents of a circle, by the finding."""
+        """The agents that repeat themselves: those of a LIVELOCK, or the sender of a LOOP."""
         if "agents" in finding.evidence:
             agents: Sequence[str] = finding.evidence["agents"]
             return agents

@@ -25,13 +25,13 @@ PATIENCE = 2
 """The time that a step has to help, as a multiple of nine of ten turns; at least `dl_window_s`."""
 
 LAST = 3
-"""A step without any effect has so many times that long, whatever still runs."""
+"""A step without any effect is over after so many times `patience`, whatever still runs."""
 
 STEPS_BEFORE = 2
-"""The steps that are left out where the work began anew: notes, and to give away what waits."""
+"""The number of steps left out where work began anew: the note, and giving waiting work away."""
 
 ANY = ""
-"""The problem of a finding about the whole run."""
+"""Stands for all problems, in a finding about the whole run."""
 
 
 @dataclass
@@ -174,7 +174,7 @@ class Ladders:
                     self._stand_ins.update(dict.fromkeys(intervention.without, intervention.to[0]))
 
     def discount(self, agents: Iterable[str], now: int) -> None:
-        """Count outputs of agents in a circle not as effects, for a while."""
+        """Count outputs of agents that repeat themselves not as effects, for a while."""
         self._looping.update(dict.fromkeys(agents, now))
         self._us_effect = min(self._us_effect, now - 1)
 

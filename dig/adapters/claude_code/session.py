@@ -92,8 +92,8 @@ class CodingSession:
         if kind == "PreToolUse" and hook["tool_name"] == "SendMessage":
             # Others are in sessions of their own: whether they read a message is not seen.
             to, words = hook["tool_input"].get("to"), hook["tool_input"].get("message")
-            if known := [agent for agent in self._parents if agent.split()[-1] == to]:
-                turn.send(self._words(words), known, awaits=False)
+            if recipients := [agent for agent in self._parents if agent.split()[-1] == to]:
+                turn.send(self._words(words), recipients, awaits=False)
                 turn.act()
         elif kind == "PreToolUse":
             task = {"subagent_type": "general-purpose", **hook["tool_input"], "by": name}

@@ -374,7 +374,7 @@ class HeldSession:
             return
         self._skewed[token] += 1
         if self._skewed[token] == SKEWED:  # one message may have waited for a lost connection
-            self._skewed[token] = -(10**9)
+            self._skewed[token] = -(10**9)  # which no count reaches: a clock is reported once
             detail = {"from": token, "behind_s": round(behind_s, 3)}
             self._ask(lambda: self._monitor.incident(SKEW, detail))
 

@@ -138,7 +138,7 @@ PATTERNS: tuple[Pattern, ...] = (
         livelock.describe,
         livelock.prove,
         livelock.HealLivelock,
-        livelock.describe,
+        describe_in=livelock.describe,
     ),
     Pattern(
         "no answer", "error",

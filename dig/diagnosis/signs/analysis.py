@@ -142,9 +142,9 @@ class RunAnalysis:
         """Deviations from the work of siblings, each with the activation and the part."""
         graph, events = InteractionGraph.of(self.run.records), self.run.events
         names, ids = graph.history.activation_ids, graph.history.event_ids
-        found = find_deviations(graph, lambda name: shape_of(events[name].payload), settled=True)
+        signs = find_deviations(graph, lambda name: shape_of(events[name].payload), settled=True)
         return [
-            (sign, self.run.activations[names[sign.activation]], ids[sign.part]) for sign in found
+            (sign, self.run.activations[names[sign.activation]], ids[sign.part]) for sign in signs
         ]
 
     def norm_for(self, agent: str) -> TeamHabits:

@@ -88,7 +88,9 @@ def search_lines(report: CheckReport) -> Iterator[str]:
     """The patterns and files passed over in a search."""
     for spot in dict.fromkeys(s for verdict in report.verdicts for s in verdict.run.not_looked_at):
         yield f"not looked at: {one_line(spot, 200)}"
-    for reason, files in sorted((report.skipped or {}).items())[1:]:
+    for reason, files in sorted((report.skipped or {}).items()):
+        if not files:  # the entry of a search that has skipped nothing yet
+            continue
         yield f"skipped {counted(len(files), 'file')}: {one_line(reason, 100)}"
         yield from (f"  {one_line(file, 200)}" for file in files if report.is_verbose)
 

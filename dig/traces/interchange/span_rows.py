@@ -200,8 +200,7 @@ def _value(value: Any) -> Any:
 
 def is_spans(head: str) -> bool:
     """Whether the beginning of a file is of spans."""
-    marks = '"resourceSpans"', '"resource_spans"', '"startTimeUnixNano"', '"start_time'
-    is_span = '"spanId"' in head or '"span_id"' in head
-    return head[:1] in ("{", "[") and any(
-        mark in head and (is_span or "esource" in mark) for mark in marks
-    )
+    has_resources = '"resourceSpans"' in head or '"resource_spans"' in head
+    has_id = '"spanId"' in head or '"span_id"' in head
+    has_start = '"startTimeUnixNano"' in head or '"start_time' in head
+    return head[:1] in ("{", "[") and (has_resources or (has_id and has_start))
