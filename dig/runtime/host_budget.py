@@ -7,7 +7,7 @@ request; without one it fails.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,12 +15,80 @@ from dig.detectors.budget import TeamBudget
 from dig.detectors.interventions import Intervention
 from dig.errors import BudgetExceeded
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import BUDGET, SYSTEM, base_name
+from dig.graph.records import (
+    BUDGET,
+    SYSTEM,
+    Emit,
+    End,
+    IncidentRow,
+    Record,
+    Start,
+    base_name,
+)
 from dig.monitor.messages import Answered, Effect, Started
 from dig.monitor.monitor import Monitor
 
 from .agent_errors import describe
-from .spending import Account, TeamSpending
+from .spending import Account, Stage, TeamSpending
+
+
+class HostSpending(TeamSpending):
+    """The accounts of a run whose activations are turns.
+
+    Attributes:
+        at_work: The accounts of the activations in progress.
+        last: The account whose last turn an activation is.
+        next_last: The account whose last turn is about to start.
+    """
+
+    def __init__(self, budget: TeamBudget, monitor: Monitor) -> None:
+        """Begin with nothing spent."""
+        super().__init__(budget, monitor.graph, lambda: monitor.now)
+        self.at_work: dict[str, list[Account]] = {}
+        self.last: dict[str, Account] = {}
+        self.next_last: Account | None = None
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Take records into account, also those of a run that is resumed."""
+        for record in records:
+            if type(record) is Start:
+                self._start(record)
+            elif type(record) is End:
+                self.charge(self.at_work.pop(record.activation, ()), record.usage)
+            elif type(record) is Emit:
+                self.note_output(record)
+            elif type(record) is IncidentRow and record.what == BUDGET:
+                self._note_incident(record)
+
+    def at_stage(self, stage: Stage) -> list[Account]:
+        """The accounts of the requests in a state after that of the limit."""
+        return [account for account in self.limited if account.stage == stage]
+
+    def of_answer(self, event: str) -> list[Account]:
+        """The accounts of the requests that are answered: in a last turn, the stopped request."""
+        history = self._graph.history
+        # An agent that remembers has earlier requests behind its answer, too.
+        last = self.last.get(history.by(history.event_number(event)) or "")
+        return self.accounts((event,)) if last is None else [last]
+
+    def _start(self, record: Start) -> None:
+        last, self.next_last = self.next_last, None
+        if last is None:  # a host shows the agent no event without budget
+            each = ((event, self.accounts((event,))) for event in record.inputs)
+            shown = [event for event, accounts in each if self.refuses(accounts) is None]
+            accounts = self.accounts(shown)
+        else:
+            accounts, last.stage, self.last[record.activation] = [last], "last", last
+        self.at_work[record.activation] = accounts
+        self.begin_turn(record.agent, accounts)
+
+    def _note_incident(self, record: IncidentRow) -> None:
+        row = record.detail if isinstance(record.detail, dict) else {}
+        self.due = [detail for detail in self.due if detail != row]
+        known = self._accounts.get(str(row.get("event")))
+        if known is not None and (row.get("stage"), known.stage) == ("stopped", "open"):
+            known.reached, known.stage = row, "stopped"
+            self.limited.append(known)
 
 
 class HostBudget:
@@ -34,7 +102,7 @@ class HostBudget:
     def __init__(self, budget: TeamBudget, monitor: Monitor) -> None:
         """Begin before the first request."""
         self._monitor = monitor
-        self.spending = TeamSpending(budget, monitor.graph, lambda: monitor.now, counts_starts=True)
+        self.spending = HostSpending(budget, monitor)
         self.exceeded: list[BudgetExceeded] = []
         monitor.follow(self.spending)
         monitor.restrict_healing(self._fit)
@@ -44,13 +112,13 @@ class HostBudget:
         monitor, spending = self._monitor, self.spending
         effects, state = monitor.tick(), monitor.graph.present.get(agent)
         buffer = state.buffer.values() if state else ()
-        work = {it.id: spending.accounts([it.id]) for it in buffer if it.by != SYSTEM}
+        work = {it.id: spending.accounts_of(it.sources) for it in buffer if it.by != SYSTEM}
         asked = (it for it in spending.at_stage("asked") if it.entry == base_name(agent))
         last, refused = next(asked, None), dict[Account, None]()
         if last is not None:
             hidden = [name for name, accounts in work.items() if accounts and last not in accounts]
         else:
-            hidden = [event for event in work if spending.refuses([event])]
+            hidden = [event for event, accounts in work.items() if spending.refuses(accounts)]
             refused = dict.fromkeys(account for event in hidden for account in work[event])
         if refused and len(hidden) == len(work):
             monitor.postpone(agent)
@@ -70,7 +138,7 @@ class HostBudget:
 
     def look_at_clock(self) -> list[Effect]:
         """Stop the requests at a limit in seconds."""
-        accounts = [it for it in self.spending.at_stage("open") if not it.is_answered]
+        accounts = self.spending.in_progress()
         self.spending.warn(accounts)
         return self._stop(account for account in accounts if self.spending.is_over(account))
 
@@ -78,7 +146,7 @@ class HostBudget:
         """Note the accepted answers among some effects."""
         for effect in effects:
             if isinstance(effect, Answered):
-                self.spending.answered(effect.event)
+                self.spending.answered(self.spending.of_answer(effect.event))
 
     # --- inside ---
 
@@ -107,7 +175,7 @@ class HostBudget:
             return self._fail(account)
         account.stage = "asked"
         for event in [*monitor.graph.open.values()]:
-            if account in self.spending.accounts([event.id]) and entry not in event.copies:
+            if account in self.spending.accounts_of(event.sources) and entry not in event.copies:
                 effects += monitor.redirect(event.id, (entry,))
         return effects + monitor.tell(account.note, (entry,))
 

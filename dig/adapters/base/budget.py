@@ -97,32 +97,33 @@ class SessionBudget:
             for name, amount in usage.items():
                 if name != "model" and isinstance(amount, int | float):
                     counts[name] = counts.get(name, 0) + amount
-            self._spending.add(turn.activation, usage)
+            sources = self.guard.monitor.graph.activation_sources(turn.activation)
+            self._spending.charge(self._spending.accounts_of(sources), usage)
             self._write_due()
 
     # --- inside a step ---
 
     def begin(self, turn: Turn) -> None:
         """Count the turn of an agent."""
-        accounts = self._spending.accounts([event.id for event in turn.events])
-        self._spending.begin_turn(turn.instance, accounts)
+        sources = self.guard.monitor.graph.activation_sources(turn.activation or "")
+        self._spending.begin_turn(turn.instance, self._spending.accounts_of(sources))
         self._write_due()
 
     def take(self, effects: Iterable[Effect]) -> None:
         """Note the accepted answers among some effects."""
         for effect in effects:
             if isinstance(effect, Answered):
-                self._spending.answered(effect.event)
+                self._spending.answered(self._spending.accounts((effect.event,)))
                 self._write_due()
 
     def _refuse(self, events: Iterable[str], but: str) -> Account | None:
-        account = self._spending.refuses(events, but)
+        account = self._spending.refuses(self._spending.accounts(events), but)
         if account is not None:
             self._spending.stop(account)
             self._write_due()
         return account
 
     def _write_due(self) -> None:
-        for detail in self._spending.take_due():
+        for detail in self._spending.take_due() if self._spending.due else ():
             self.partial += detail["stage"] == "partial"
             self.guard.ask(self.guard.monitor.incident, BUDGET, detail)

@@ -355,11 +355,11 @@ class Session:
 
     def _note_effects(self, effects: list[messages.Effect]) -> None:
         """Take the effects of a request into account, inside the step of the request."""
-        if self.budget is not None:
-            self.budget.take(effects)
         noted = [effect for effect in effects if type(effect) not in _ROUTINE]
         if not noted:
             return
+        if self.budget is not None:
+            self.budget.take(noted)
         self._tally.count(noted)
         self._noted += noted
         for effect in noted:
