@@ -18,7 +18,6 @@ from dig.graph import records
 from dig.graph.graph import InteractionGraph
 from dig.graph.words import MOST_NAMED, MOST_REASON, action_text, actions_text, healing_kind, moment
 
-from .budget import limit_text
 from .describe import SILENCED, Worth, pattern_title, plain_text, worth
 from .finding import SEVERITIES, Finding, is_rivals, texts_in
 from .headline import Headline, Headlines, answered_by, worst
@@ -188,10 +187,15 @@ class RunSoFar:
         detail = record.detail if isinstance(record.detail, Mapping) else {}
         if record.what == records.REQUEST_FAILED and detail.get("event") is not None:
             self._counts["failed"] += detail.get("how") == "error"
-        elif record.what == records.BUDGET and detail.get("stage") == "stopped":
-            self._limit = limit_text(detail)
-        elif record.what == records.BUDGET and detail.get("stage") == "partial":
-            self.partial = limit_text(detail)
+        elif record.what == records.BUDGET and detail.get("stage") in ("stopped", "partial"):
+            self._note_limit(detail)
+
+    def _note_limit(self, detail: Mapping[str, Any]) -> None:
+        from .budget import limit_text  # most runs have none
+
+        self._limit = limit_text(detail)
+        if detail["stage"] == "partial":
+            self.partial = self._limit
             self._counts["partial"] += 1
             self._counts["early"] -= self.is_early  # it is partial for a reason that is known
             self.is_early = False

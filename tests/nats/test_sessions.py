@@ -437,6 +437,13 @@ async def test_a_session_with_gates_is_refused(url: str) -> None:
         await serve(url, NAME, setup, is_only_made=True)
 
 
+async def test_a_budget_that_would_not_be_kept_is_refused() -> None:
+    """Before anything is asked of the server."""
+    setup = SETUP.ruled(None, {"turns": 2})
+    with pytest.raises(SettingsError, match=r"keeps no \[budget\]"):
+        await serve_all("nats://nowhere", "news-*", 2, setup)
+
+
 async def test_what_a_lost_connection_swallowed_is_read_again(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

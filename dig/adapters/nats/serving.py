@@ -49,6 +49,23 @@ def recorded_setup(line: bytes) -> Setup:
     return header_of(Path("the journal"), parse_row(line).get(HEADER) or {}).setup()
 
 
+def check_setup(setup: Setup) -> None:
+    """Check that sessions on several machines keep all of a setup.
+
+    Raises:
+        SettingsError: The setup has gates or a budget, or is no session.
+    """
+    if not setup.session:
+        raise SettingsError("a served run is a session: make its setup with session=True")
+    if setup.gates:
+        raise SettingsError(
+            "a session on several machines cannot have gates: what a gate decides is not recorded, "
+            "so no other process could go on with it; use a delivery policy or a healer"
+        )
+    if setup.policy.budget is not None:
+        raise SettingsError("a session on several machines keeps no [budget]; leave it out")
+
+
 async def make_session(
     client: Client, names: Subjects, setup: Setup, agents: Sequence[str], storage: Storage,
     after: str | None = None,
@@ -64,15 +81,9 @@ async def make_session(
         after: The session that it comes after; its first incident tells of the end of that one.
 
     Raises:
-        SettingsError: The setup has gates, or is no session; or `after` is not there.
+        SettingsError: The setup cannot be kept (`check_setup`); or `after` is not there.
     """
-    if not setup.session:
-        raise SettingsError("a served run is a session: make its setup with session=True")
-    if setup.gates:
-        raise SettingsError(
-            "a session on several machines cannot have gates: what a gate decides is not recorded, "
-            "so no other process could go on with it; use a delivery policy or a healer"
-        )
+    check_setup(setup)
     js = client.jetstream(timeout=ANSWER_S)
     end = await _end_of(js, Subjects(after)) if after else None
     await make_streams(client, names, storage)
@@ -143,7 +154,11 @@ async def serve_all(
         service: How they are served.
         credentials: The path of a file with credentials.
         is_recorded: Whether the setup of each is taken from its journal.
+
+    Raises:
+        SettingsError: The setup cannot be kept (`check_setup`).
     """
+    check_setup(setup)
     service = service or Service()
     attendants: list[Attendant] = []
     places = anyio.Semaphore(most)
