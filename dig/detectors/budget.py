@@ -33,7 +33,8 @@ class Price:
 
     def __post_init__(self) -> None:
         """Check the prices."""
-        _check_numbers(asdict(self), least=0)
+        cached = self.input if self.cached is None else self.cached
+        _check_numbers({**asdict(self), "cached": cached}, least=0)
 
     def dollars(self, sent: float, received: float, cached: float) -> float:
         """The price of some tokens; `cached` is a part of `sent`."""
@@ -161,6 +162,6 @@ def _make(kind: Any, place: str, value: Any) -> Any:
 
 def _check_numbers(values: Mapping[str, Any], least: float) -> None:
     for name, value in values.items():
-        if value is not None and not (type(value) in (int, float) and least <= value <= 1e15):
+        if not (type(value) in (int, float) and least <= value <= 1e15):
             range = f"number {'above 0' if least else 'from 0'} to {10**15:.0e}"
             raise SettingsError(f"{name} is {value!r:.60}; it must be a {range}")

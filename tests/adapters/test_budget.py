@@ -269,6 +269,10 @@ def test_a_stream_is_stopped_without_a_last_turn() -> None:
         (20, "budget is 20; it must be a table"),
         ({"dollars": 1, "prices": {"m": {"input": 1}}}, "prices, m lacks a value"),
         ({"dollars": 1, "prices": {"m": {"input": -1, "output": 1}}}, "m: input is -1; .*from 0"),
+        (
+            {"dollars": 1, "prices": {"m": {"input": None, "output": 1}}},
+            "m: input is None; .*from 0",
+        ),
     ],
 )
 def test_a_wrong_budget_is_refused(budget: Any, message: str) -> None:
