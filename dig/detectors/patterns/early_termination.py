@@ -102,7 +102,7 @@ class HealEarlyTermination(Healer):
         self._cooldown_s = cooldown_s
         self._latest: dict[str, dict[str, Any]] = {}  # submitter -> the lists of its last bounce
         self._bounces: Counter[tuple[str, str]] = Counter()  # by submitter and lists
-        self._handed_out: set[frozenset[str]] = set()  # what was missing
+        self._handed_out: set[str] = set()  # events, and what was made of them
 
     def forget(self, graph: InteractionGraph) -> None:
         """Forget lists with events unknown to the graph."""
@@ -111,7 +111,7 @@ class HealEarlyTermination(Healer):
             return all(graph.knows(event) for event in _missing_events(lists))
 
         self._latest = {name: lists for name, lists in self._latest.items() if holds(lists)}
-        self._handed_out = {events for events in self._handed_out if all(map(graph.knows, events))}
+        self._handed_out = {event for event in self._handed_out if graph.knows(event)}
         for bounce in [bounce for bounce in self._bounces if not holds(loads(bounce[1]))]:
             del self._bounces[bounce]
 
@@ -162,15 +162,16 @@ class HealEarlyTermination(Healer):
         self, graph: InteractionGraph, finding: Finding, step: LadderStep
     ) -> list[Intervention]:
         """Give open and lost work to another agent, once."""
-        submitter, missing = _submitter(graph, finding), _missing_events(finding.evidence)
-        events = [graph.event(event) for event in missing]
+        submitter = _submitter(graph, finding)
+        events = [graph.event(event) for event in _missing_events(finding.evidence)]
         open_events = [event for event in events if event.cause or graph.is_open(event.n)]
-        if frozenset(missing) in self._handed_out or not open_events:
+        open_events = [event for event in open_events if not self._was_handed_out(graph, event.n)]
+        if not open_events:
             return []
         helper = step.helper(graph, (submitter,))
         if helper is None or helper == submitter:
             return []
-        self._handed_out.add(frozenset(missing))
+        self._handed_out.update(event.id for event in open_events)
         note = (
             f"An answer was submitted that does without this, and {quote(submitter)} does not see "
             "to it. Do it now."
@@ -180,6 +181,18 @@ class HealEarlyTermination(Healer):
             for event in open_events
             if helper not in event.copies
         ]
+
+    def _was_handed_out(self, graph: InteractionGraph, n: int) -> bool:
+        """Whether an event was handed out, or made of such an event: the step belongs to the work.
+
+        Else agents that pass work on are given it under a new id after each answer.
+        """
+        h = graph.history
+        inputs = h.inputs(h.generator[n]) if h.generator[n] >= 0 else ()
+        is_known = not self._handed_out.isdisjoint(h.event_ids[e] for e in (n, *inputs))
+        if is_known:
+            self._handed_out.add(h.event_ids[n])
+        return is_known
 
     def _insists(self, graph: InteractionGraph, submitter: str, lists: dict[str, Any]) -> bool:
         """Whether a further bounce is of no use: the same answer, and nothing can move."""
