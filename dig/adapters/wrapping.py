@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from dig.detectors import standard, standard_healers
+from dig.detectors.budget import AsBudget
 from dig.detectors.finding import Finding
 from dig.detectors.policy import Policy
 from dig.detectors.thresholds import Thresholds
@@ -32,7 +33,6 @@ from .frameworks import Adapter, adapter_of
 
 # Parts that only some teams use are imported on use: each import delays the first call.
 if TYPE_CHECKING:
-    from dig.detectors.budget import AsBudget
     from dig.detectors.team_usual import TeamUsual
     from dig.runtime.alerts import OnAlarm
     from dig.traces.journal.journal import RunDirectory

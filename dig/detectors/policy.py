@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from dig._util.text import did_you_mean
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import base_name
 
+from .budget import TeamBudget
 from .finding import Finding, texts_in
 from .interventions import STEPS
-
-if TYPE_CHECKING:
-    from .budget import TeamBudget
 
 Action = Literal["off", "observe", "ask", "heal"]
 """The treatment of a finding: nothing and no alarm is made of it; only an alarm; healing, if a
@@ -156,8 +154,6 @@ class Policy:
         for step in self.refuse:
             _check_choice("refuse", step, STEPS)
         if self.budget is not None:
-            from .budget import TeamBudget  # most policies have none
-
             object.__setattr__(self, "budget", TeamBudget.of(self.budget))
         rules = tuple(self.rules)
         if not all(isinstance(rule, Rule) for rule in rules):

@@ -18,6 +18,7 @@ from dig.graph import records
 from dig.graph.graph import InteractionGraph
 from dig.graph.words import MOST_NAMED, MOST_REASON, action_text, actions_text, healing_kind, moment
 
+from .budget import limit_text
 from .describe import SILENCED, Worth, pattern_title, plain_text, worth
 from .finding import SEVERITIES, Finding, is_rivals, texts_in
 from .headline import Headline, Headlines, answered_by, worst
@@ -191,8 +192,6 @@ class RunSoFar:
             self._note_limit(detail)
 
     def _note_limit(self, detail: Mapping[str, Any]) -> None:
-        from .budget import limit_text  # most runs have none
-
         self._limit = limit_text(detail)
         if detail["stage"] == "partial":
             self.partial = self._limit

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dig._util.redaction import mask_secrets, masking_logger
 from dig._util.text import one_line
+from dig.detectors.budget import AsBudget, TeamBudget
 from dig.detectors.describe import in_graph, worth
 from dig.detectors.finding import Finding, is_rivals
 from dig.detectors.interventions import MEANS, Budget, Fit, Means, only
@@ -39,8 +40,6 @@ from dig.monitor.sinks import Sink
 from .result import ComponentFailure, RunResult, remaining_work
 
 if TYPE_CHECKING:
-    from dig.detectors.budget import AsBudget
-
     from .agents import Tool
 
 logger = masking_logger("dig")
@@ -203,8 +202,6 @@ class Setup:
         """
         policy = policy or self.policy
         if budget is not None:
-            from dig.detectors.budget import TeamBudget  # most runs have none
-
             policy = replace(policy, budget=TeamBudget.of(budget))
         return self if policy is self.policy else replace(self, policy=policy)
 

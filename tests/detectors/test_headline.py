@@ -75,9 +75,7 @@ def test_a_limit_is_told_with_the_turns_and_their_agents() -> None:
 
 def test_a_budget_is_no_limit_of_the_framework() -> None:
     """Its sentence is whole; activations, which are no turns of the budget, are not counted."""
-    stop = (
-        "the request was stopped at 20 turns, and `writer` handed back no answer"
-    )
+    stop = "the request was stopped at 20 turns, and `writer` handed back no answer"
     rows = at_limit(error=f"BudgetExceeded: {stop}")
     assert told(rows).headline == f"{stop}, 60.0 s in"
     assert told(rows, private=True).headline == (

@@ -43,31 +43,26 @@ def read_session(path: Path) -> tuple[list[Record], Guesses]:
     Raises:
         TraceError: A file cannot be read, or holds something else; the line is named.
     """
-    try:
-        return _read(path, is_mixed=False)
-    except _MixedRows:  # rare, and the only case in which the rows are held in memory
-        return _read(path, is_mixed=True)
+    mixed = set[Path]()  # the files with rows to be sorted: rare, so only these are held in memory
+    while True:
+        session, count = Talks(Guesses()), len(mixed)
+        _read(path, session, mixed)
+        if len(mixed) == count:
+            return session.write(path, "main")
 
 
-class _MixedRows(Exception):
-    """A row stands before the parent's."""
-
-
-def _read(path: Path, *, is_mixed: bool) -> tuple[list[Record], Guesses]:
-    guesses = Guesses()
-    session = Talks(guesses)
+def _read(path: Path, session: Talks, mixed: set[Path]) -> None:
     for file in agent_files(path):
         talk = session.talk(file.stem.removeprefix("agent-"))
         talk.use = _use_of(file)
-        for row in _ordered(file, guesses, is_mixed=is_mixed):
+        for row in _ordered(file, session.guesses, mixed):
             _take(session, talk, row)
     roots: dict[str, str] = {}  # of the rows of subagents in the same file, as older versions write
     with_files = {*session.talks} - {""}
-    for line in _ordered(path, guesses, is_mixed=is_mixed):
+    for line in _ordered(path, session.guesses, mixed):
         key, row = _place(line, roots, is_alone=is_subagent(path))
         if key not in with_files:  # whose files hold the same, and more
             _take(session, session.talk(key), row)
-    return session.write(path, "main")
 
 
 def _place(row: Node, roots: dict[str, str], *, is_alone: bool) -> tuple[str, Node]:
@@ -111,8 +106,9 @@ def _use_of(file: Path) -> str:
     return ""
 
 
-def _ordered(path: Path, guesses: Guesses, *, is_mixed: bool) -> Iterator[Node]:
-    if is_mixed:
+def _ordered(path: Path, guesses: Guesses, mixed: set[Path]) -> Iterator[Node]:
+    """The rows; at a row before the parent's the file is added to `mixed`, and the rows end."""
+    if path in mixed:
         guesses.note("rows that stand before those that they follow were sorted by time")
         yield from sorted(
             _rows(path, guesses), key=lambda row: micros_of(row.get("timestamp")) or 0
@@ -122,7 +118,8 @@ def _ordered(path: Path, guesses: Guesses, *, is_mixed: bool) -> Iterator[Node]:
     for row in _rows(path, guesses):
         uuid, parent = str(row.get("uuid")), row.get("parentUuid")
         if uuid in awaited:
-            raise _MixedRows
+            mixed.add(path)
+            return
         seen.add(uuid)
         if parent is not None and str(parent) not in seen:
             awaited.add(str(parent))
