@@ -20,6 +20,7 @@ from dig.detectors.ladder import (
     open_problem,
     open_work,
     redo,
+    renew,
     restart,
 )
 from dig.detectors.notes import quote, quote_all
@@ -97,18 +98,17 @@ class HealDeadlock(Healer):
     ) -> Iterator[Intervention]:
         """Wake all; then give the waiting work to another agent; then begin anew with another."""
         waiting = finding.evidence["waiting"]
-        again = redo(graph, finding, step)
         if step.number == 1:
             yield from self.heal(graph, finding)
             failed = [agent for agent in waiting if step.troubles.get(agent) == "failed"]
-            yield from again or _reassign(graph, finding, step, failed, "had this, and failed")
-        elif again:
-            yield from again
+            yield from _reassign(graph, finding, step, failed, "had this, and failed")
         elif step.number == 2:
             deeds = "did not act on this, although asked to"
-            yield from _reassign(graph, finding, step, [*waiting], deeds)
+            again = list(renew(graph, finding, step))
+            yield from again or _reassign(graph, finding, step, [*waiting], deeds)
         else:
-            yield from restart(graph, finding, step, _idle(graph, waiting))
+            again = redo(graph, finding, step)
+            yield from again or restart(graph, finding, step, _idle(graph, waiting))
 
     def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
         """Whether each agent has moved its work, or an agent is at work."""
