@@ -21,8 +21,9 @@ from .framework_cases import Case, Cases, Wrap
 from .framework_faults import PARTS
 from .framework_gates import Keeper, answers, behind, usher
 from .framework_signatures import Pair
-from .framework_watch import ticking
+from .framework_watch import limited, ticking
 from .harness import Scenario, Script
+from .test_ag2_budget import RING, speak
 
 PLAIN = ["between_agents", "delegating", "failing"]
 
@@ -121,7 +122,17 @@ SENT_BACK = Keeper(
     keeps=answers, after_s=8.0, hold_s=60.0,
     wishes=[lambda event: Reroute(event, "Look at it again.", ("ann",))],
 )  # fmt: skip
+
+
+def circle(answer: str | None) -> Scenario:
+    """A ring of two agents, in which Ann hands back an answer if she is asked to, or hands over."""
+    acts = {name: speak(answer, name) for name in ("ann", "bob")}
+    return teams.scenario("circle", acts, lambda team: team.workflow(*RING, max_turns=6))
+
+
 CASES = [
+    Case(own.talking(ends_by_tool=True), limited(1)),
+    *(Case(circle(answer), limited(2)) for answer in ("half", None)),
     Case(own.talking(ends_by_tool=True)),
     *(Case(asked) for asked in teams.SCENARIOS if asked.name in PLAIN),
     Case(saying()),

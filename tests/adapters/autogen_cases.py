@@ -26,7 +26,7 @@ from .conformance import Framework, Refused, Waiting
 from .framework_cases import Case, Cases, Wrap
 from .framework_gates import Keeper, behind, usher
 from .framework_signatures import Pair
-from .framework_watch import ladder, ticking
+from .framework_watch import ladder, limited, ticking
 from .harness import Scenario, Script
 from .test_autogen_interface import FAILING, nobody
 from .test_autogen_runtimes import ASKS_TWO, ask_ann, crowded, tell_and_wait
@@ -160,6 +160,8 @@ async def asks_in_vain(node: Any, message: Any) -> str:
 dropped: dict[str, Act] = {"ann": asks_in_vain, "bob": slow, "drops": slow}
 
 CASES = [
+    *(Case(teams.scenario(teams.swarm), limited(turns)) for turns in (1, 2)),
+    Case(teams.scenario(own.ping_pong), limited(3)),
     Case(net("dropped", dropped)),
     *(Case(teams.scenario(build)) for build in (nobody, guarded)),
     Case(teams.scenario(failing_elsewhere, ask_and_wait)),

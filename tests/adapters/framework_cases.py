@@ -61,13 +61,19 @@ class Known:
     def __init__(self, case: Case, outcome: Outcome, passes: Passes) -> None:
         self.bare, self.healed = case.play(), outcome
         self.passes, self.unread = Counter(passes.sites), passes.unread
+        setup = case.setup()
+        self._has_budget = setup is not None and setup.policy.budget is not None
 
     def allows(self, seen: Outcome) -> bool:
         """Whether a host with a monitor that fails somewhere may see this.
 
         It is what it would see without; where healing changes something, the result may be the
-        one or the other.
+        one or the other. A budget counts what the monitor sees, so a fault may move the stop: the
+        host then sees another answer, what a budget raises or what the team does, never the fault.
         """
+        if self._has_budget:
+            kinds = {"BudgetExceeded", *(kind for kind, _ in self.bare.raised[:1])}
+            return not seen.raised or seen.raised[0][0] in kinds
         if self.healed == self.bare:
             return seen == self.bare
         return any(

@@ -168,6 +168,12 @@ def ladder() -> Setup:
     return Setup(detectors=standard, healers=standard_healers, limits=limits, ladder=True)
 
 
+def limited(turns: int | None = None, **limits: float) -> Callable[[], Setup]:
+    """What makes a setup in which nothing but a budget intervenes."""
+    budget = {**limits, **({} if turns is None else {"turns": turns})}
+    return lambda: Setup(detectors=standard, healers=dict).ruled(None, budget)
+
+
 def ticking(asked: Scenario, wrap: Callable[[Any], Any]) -> Scenario:
     """A scenario whose team is wrapped, and in which time makes itself felt while it is asked."""
     wrapped = Scenario(asked.name, lambda script: wrap(asked.build(script)), asked.drive)

@@ -24,7 +24,7 @@ from .framework_cases import Case, Cases
 from .framework_faults import PARTS
 from .framework_gates import NEVER, answers, behind, to, usher
 from .framework_signatures import Pair
-from .framework_watch import ladder
+from .framework_watch import ladder, limited
 from .harness import Script
 from .langgraph_teams import SCENARIOS, Watched, inside, team
 from .test_langgraph import HANGING, ask_ping_pong, crowded, ping_pong, shared_out, twice
@@ -144,6 +144,8 @@ async def ask_on_thread(team: Any) -> Any:
 
 
 CASES = [
+    *(Case(team(teams.line), limited(turns)) for turns in (1, 2)),
+    Case(team(ping_pong, ask_ping_pong), limited(3)),
     *(Case(one) for one in SCENARIOS if one.name in PLAIN),
     *(Case(one, mode="observe") for one in SCENARIOS if one.name in OBSERVED),
     Case(team(teams.remembered, teams.ask_thread)),

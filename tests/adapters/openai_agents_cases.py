@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from inspect import getmembers, isfunction
 from typing import Any
 
-from agents import RunHooks
+from agents import Agent, RunHooks, Usage
 from agents.realtime import RealtimeAgent
 from agents.run import AgentRunner
+from agents.testing import assistant_message, function_call
 
 from dig.adapters import openai_agents as adapter
 from dig.adapters.openai_agents.runner import MonitoredHooks, MonitoredRunner
@@ -20,9 +21,11 @@ from .conformance import Framework, Refused
 from .framework_cases import Case, Cases
 from .framework_gates import NEVER, answers, behind, questions, usher
 from .framework_signatures import Pair
+from .framework_watch import limited
 from .harness import Script
 from .openai_agents_teams import SCENARIOS, Watched, scenario
 from .test_openai_agents import crowded, never_again, ping_pong, twice, two_at_once
+from .test_openai_agents_budget import scripted
 from .test_openai_agents_errors import FAILING
 from .test_openai_agents_waiting import dropped as dropped_and_asking
 from .test_openai_agents_waiting import in_a_tool
@@ -50,7 +53,24 @@ async def ask_twice(team: Any) -> Any:
     return [await teams.ask(team, "One?"), await teams.ask(team, "Two?")]
 
 
+def spending(script: Script) -> Any:
+    """An agent that asks another one again and again, at 100 tokens a call of a model."""
+    usage = Usage(requests=1, input_tokens=90, output_tokens=10, total_tokens=100)
+
+    def act(call: Any) -> Any:
+        if "used up" in str(call.input) or len(call.input) > 8:
+            return [assistant_message("half")]
+        return [function_call("ask", {"input": "?"}, call_id=f"c{len(call.input)}")]
+
+    inner = Agent(name="b", model=scripted(lambda call: [assistant_message("x")], usage))
+    return Agent(name="a", model=scripted(act, usage), tools=[inner.as_tool("ask", "asks")])
+
+
 CASES = [
+    *(Case(scenario(teams.chain), limited(turns)) for turns in (1, 2)),
+    Case(scenario(spending), limited(tokens=300)),
+    Case(scenario(teams.going_round), limited(3)),
+    Case(scenario(teams.going_round, teams.stream), limited(3)),
     *(Case(one, watching) for one in SCENARIOS if one.name in PLAIN),
     *(Case(one, mode="observe") for one in SCENARIOS if one.name in OBSERVED),
     Case(scenario(teams.chain, ask_twice)),

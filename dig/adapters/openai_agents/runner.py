@@ -106,10 +106,12 @@ class MonitoredHooks(sdk.RunHooks[Any]):  # type: ignore[misc]
         await self._run.wait_to_begin()
         await self._hooks.on_agent_start(context, agent)
 
-    async def on_llm_start(self, context: Any, agent: Any, *given: Any) -> None:
+    async def on_llm_start(
+        self, context: Any, agent: sdk.Agent[Any], system_prompt: str | None, input_items: list[Any]
+    ) -> None:
         """Check the budget before the call of a model."""
         self._run.check_budget()
-        await self._hooks.on_llm_start(context, agent, *given)
+        await self._hooks.on_llm_start(context, agent, system_prompt, input_items)
 
     async def on_llm_end(
         self, context: Any, agent: sdk.Agent[Any], response: sdk.ModelResponse
