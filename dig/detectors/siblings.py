@@ -246,7 +246,7 @@ class _HandOut:
             if fate == CONSUME:
                 if not any(h.is_work(y) or h.flags[y] & FINAL for y in h.outputs(v)):
                     yield Deviation(giver, "swallowed", part, giver, v, doer)
-            # Who throws away what several have made is at fault, not all of these.
+            # A giver that throws away the returns of several agents is at fault, not these agents.
             elif len({*thrown}) >= LEAST_AGREEING and len(thrown) > kept_count:
                 yield Deviation(giver, "discarded", part, giver, v, doer)
             elif kept_count >= LEAST_AGREEING:

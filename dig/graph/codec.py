@@ -300,7 +300,7 @@ _BY_TYPE = {
     "tuple[str, ...]": "'[%s]' % ','.join(map(quote, {0}))",
     "tuple[Fate, ...]": "dumps([_fate_row(fate) for fate in {0}])",
 }
-"""What writes a value of a type faster than `dumps`."""
+"""By type, the function that writes a value faster than `dumps`."""
 
 
 def _writer(cls: type[Record]) -> Callable[[Record], str]:

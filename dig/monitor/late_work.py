@@ -53,7 +53,7 @@ class LateWork:
             if problems and not (problems[0].is_over or problems[0].is_failed or graph.is_over):
                 continue
             is_over = graph.is_over or all(each.is_over or each.is_failed for each in problems)
-            # What an agent does about notices alone is plumbing: a log that nobody waits for.
+            # Work about notices alone is plumbing: a log that nobody waits for.
             if is_over and any(event.work for event in activation.inputs):
                 requests = graph.source_ids(graph.activation_sources(activation.id))
                 if requests and activation.id not in self._reported:

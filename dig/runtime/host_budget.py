@@ -85,10 +85,10 @@ class HostSpending(TeamSpending):
     def _note_incident(self, record: IncidentRow) -> None:
         row = record.detail if isinstance(record.detail, dict) else {}
         self.due = [detail for detail in self.due if detail != row]
-        known = self._accounts.get(str(row.get("event")))
-        if known is not None and (row.get("stage"), known.stage) == ("stopped", "open"):
-            known.reached, known.stage = row, "stopped"
-            self.limited.append(known)
+        account = self._accounts.get(str(row.get("event")))
+        if account is not None and (row.get("stage"), account.stage) == ("stopped", "open"):
+            account.reached, account.stage = row, "stopped"
+            self.limited.append(account)
 
 
 class HostBudget:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -103,8 +104,8 @@ def test_two_hundred_requests_have_a_budget_each() -> None:
     assert len({*partial}) == len(partial) == 180
 
 
-def spender(model: str, **usage: float) -> dict[str, Any]:
-    """An agent that asks another one five times, which reports its usage each time."""
+def asking_five_times(work: Callable[[], object]) -> dict[str, Any]:
+    """An agent that asks another one five times, which works each time."""
     team: dict[str, Any] = {}
 
     async def a(message: str) -> int:
@@ -113,11 +114,16 @@ def spender(model: str, **usage: float) -> dict[str, Any]:
         return sum([await team["b"](message) for _ in range(5)])
 
     async def b(message: str) -> int:
-        dig.report_usage(model=model, **usage)
+        work()
         return 1
 
     team.update(a=a, b=b)
     return team
+
+
+def spender(model: str, **usage: float) -> dict[str, Any]:
+    """Such a team, in which the agent that is asked reports its usage."""
+    return asking_five_times(lambda: dig.report_usage(model=model, **usage))
 
 
 PRICES = {"small": {"input": 1.0, "output": 10.0, "cached": 0.5}}
@@ -160,18 +166,11 @@ def test_a_model_without_a_price_counts_as_all_the_dollars() -> None:
 def test_seconds_are_looked_at_before_each_turn() -> None:
     """A turn that works is not cut off."""
     now = [0.0]
-    team: dict[str, Any] = {}
 
-    async def a(message: str) -> int:
-        if dig.notes():
-            return -1
-        return sum([await team["b"](message) for _ in range(5)])
-
-    async def b(message: str) -> int:
+    def work() -> None:
         now[0] += 10
-        return 1
 
-    team.update(a=a, b=b)
+    team = asking_five_times(work)
     plan = adapter.plan(team)
     session = base.Session(
         plan.agents, Setup().ruled(None, {"seconds": 25}), clock=lambda: now[0], keeps_time=False

@@ -71,6 +71,7 @@ def usage_of(response: Any) -> dict[str, Any]:
     return {**counts, "model": getattr(response, "model", None)}
 
 
+# Events of these types begin a turn; in a stopped channel they begin none.
 MESSAGES = (EV_TEXT, EV_PACKET)
 
 _patches: dict[int, HubPatches] = {}  # by the id of their hub

@@ -190,8 +190,8 @@ class GroupChatState(base.AdapterState):
         agent = next(it for it in self._team._participants if it.name == message.name)
         settings = getattr(getattr(agent, "_model_client", None), "_create_args", {})
         response = getattr(message, "response", None)
-        said = [*(response.inner_messages or ()), response.chat_message] if response else []
-        for usage in filter(None, (getattr(it, "models_usage", None) for it in said)):
+        messages = [*(response.inner_messages or ()), response.chat_message] if response else []
+        for usage in filter(None, (getattr(it, "models_usage", None) for it in messages)):
             self._turns[message.name].spend({**vars(usage), "model": settings.get("model")})
 
     def place(self) -> None:

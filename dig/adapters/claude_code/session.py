@@ -184,7 +184,7 @@ def _hidden(transcript: Path, agents: set[str], adopted: set[str]) -> set[str]:
                 status = result.get("status") or result.get("task", {}).get("status")
                 if status in ("async_launched", "remote_launched", "running"):
                     hidden |= named
-                # What waits in a queue, in rows of another type, was not shown yet.
+                # Notifications in rows of another type wait in a queue, and were not shown yet.
                 elif status or (row["type"] in ("user", "attachment") and _NOTIFICATION in line):
                     hidden -= named
     return hidden

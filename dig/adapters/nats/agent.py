@@ -198,7 +198,7 @@ class AgentPost:
             value, error = await attempt(act, Exception)
             if error is not None:
                 logger.warning("dig: %s: %s", mail.view.agent, describe(error))
-            # What the function has begun is over; so the context is that of its mail again.
+            # The spans that the function began are over, so the context is that of its mail again.
             context = next(iter(mail.contexts.values()), None) or current_context()
         body = decision_body(mail, value, error, self._client.max_payload)
         headers = {

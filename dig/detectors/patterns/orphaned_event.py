@@ -119,7 +119,7 @@ class HealOrphanedEvent(Healer):
             return
         part = part_behind(graph, event.id) if event.cause == "discarded" else None
         if part is not None and part not in step.renewed:
-            # Who throws it away cannot read it, so it is made anew, of what it was made of.
+            # An agent that throws it away cannot read it, so the work behind it is done again.
             helper = step.helper(graph, {generator or "", *refused})
             if (
                 helper is not None
