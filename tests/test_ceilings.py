@@ -17,9 +17,9 @@ from .test_architecture import MODULES, ROOT, imported
 # Lines of code. A change that needs more raises its row in the same commit, and says why there.
 LINES = {
     "dig": 213,
-    "_util": 642,
-    "adapters": 10_216,
-    "cli": 2_370,
+    "_util": 655,
+    "adapters": 10_221,
+    "cli": 2_377,
     "detectors": 4_520,
     "diagnosis": 6_790,
     "faults": 1_308,
@@ -33,8 +33,8 @@ LINES = {
 }
 
 # What a command imports at any time; packages' own `__init__` are not counted.
-IMPORTED = {"dig.cli.check": 12_580, "dig.cli.report": 10_270, "dig.cli.run": 23_912}
-LOADED_BY_WRAP = 12_220
+IMPORTED = {"dig.cli.check": 12_580, "dig.cli.report": 10_270, "dig.cli.run": 23_919}
+LOADED_BY_WRAP = 12_222
 """What is loaded when a wrapped team of plain callables has answered."""
 
 # All packages together: fillers per 1,000 names, participles and leaning first lines in per cent.

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from threading import Timer
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -17,6 +18,7 @@ from dig.errors import DigError
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C, or if the process is asked to end (SIGTERM)."""
+_REPEAT_S = 0.05
 
 app = typer.Typer(
     name="digmon",
@@ -33,6 +35,7 @@ def main() -> NoReturn:
     """Run the command; every named error ends in a sentence."""
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # it ends a command as Ctrl-C does
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.unraisablehook = _repeat_interrupt
     out: Any = GuardedOutput(sys.stdout)
     err: Any = GuardedOutput(sys.stderr)
     try:
@@ -41,6 +44,14 @@ def main() -> NoReturn:
     except BrokenPipeError:  # the reader of our output has gone: nothing is left to say
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(2)  # without an error the application itself has ended the process
+
+
+def _repeat_interrupt(dropped: "sys.UnraisableHookArgs") -> None:
+    """Interrupt once more if Python drops an interrupt, as it does in a finalizer."""
+    if not issubclass(dropped.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(dropped)
+    else:  # from a thread, since an interrupt in this function is dropped, too
+        Timer(_REPEAT_S, os.kill, (os.getpid(), signal.SIGTERM)).start()
 
 
 def _run() -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import signal
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import Self, TypeVar
 
+from dig._util.interrupts import interrupts_later
 from dig.errors import SettingsError
 
 Item = TypeVar("Item")
@@ -30,7 +31,7 @@ class Workers:
         """
         self._jobs, self._what, self._on_loss = jobs, what, on_loss
         self._pool = (
-            ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_can_be_ended)
+            ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_watch_parent)
             if jobs > 1
             else None
         )
@@ -58,7 +59,7 @@ class Workers:
         waiting: deque[Future[Result]] = deque()
         try:
             for item in items:
-                with _interrupts_later():
+                with interrupts_later():  # for good in a process that this starts
                     waiting.append(self._pool.submit(do, item))
                 if len(waiting) > 4 * self._jobs:
                     yield waiting.popleft().result()
@@ -92,16 +93,17 @@ class Workers:
         return results
 
 
-@contextmanager
-def _interrupts_later() -> Iterator[None]:
-    """Block Ctrl-C and SIGTERM; new processes inherit the mask and leave Ctrl-C to their parent."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _watch_parent() -> None:
+    """In a new process: end with the parent, in whatever way it ends.
+
+    A process that a signal ends halfway through its result would leave its parent reading for ever,
+    so no signal but that of the parent's end counts.
+    """
+    Thread(target=_end_with_parent, daemon=True).start()
 
 
-def _can_be_ended() -> None:
-    """In a new process: let SIGTERM end the process, since the parent may have been killed."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

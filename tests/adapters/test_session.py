@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from itertools import count
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -9,6 +13,7 @@ import pytest
 from dig import Limits
 from dig.adapters import Session
 from dig.adapters.base import AdapterState
+from dig.adapters.base import guard as base_guard
 from dig.errors import DecisionError, RequestError
 from tests.helpers import Recorder
 
@@ -231,3 +236,31 @@ def test_turns_that_all_await_an_answer_are_a_deadlock_after_its_own_window() ->
     ann.was_bounced(ann.submitted)
     it.must_be_sound()
     assert clock.now - began < it.session.monitor.graph.run.limits.activation_limit_s
+
+
+def test_an_interrupt_at_any_call_of_a_step_leaves_the_lock_free() -> None:
+    """Ctrl-C comes as Python enters a function, or as a function of C returns."""
+    guard, interrupted = session_of("ann").session.guard, 0
+
+    def interrupt_at(moment: int) -> Callable[[FrameType, str, Any], None]:
+        moments = count()
+
+        def profile(frame: FrameType, event: str, function: Any) -> None:
+            ours = frame.f_code.co_filename == base_guard.__file__
+            if ours and event in ("call", "c_return") and next(moments) == moment:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+        return profile
+
+    for moment in range(40):
+        sys.setprofile(interrupt_at(moment))
+        try:
+            guard.run(guard.now, default=0.0)
+        except KeyboardInterrupt:
+            interrupted += 1
+        finally:
+            sys.setprofile(None)
+        assert guard.lock.owner is None
+        assert guard.run(lambda: True, default=False, timeout_s=0.0), f"locked by {moment}"
+    assert interrupted > 5

@@ -49,11 +49,13 @@ class ReentrancyLock:
     Attributes:
         entries: The number of times that the lock was acquired.
         owner: The thread that holds the lock; ``None``: no thread does.
+        release: Releases the lock; the owner is reset before.
         since: The time when the owner acquired the lock, in seconds on `time.monotonic`.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
+        self.release = self._lock.release
         self.entries = 0
         self.owner: int | None = None
         self.since = 0.0
@@ -70,17 +72,18 @@ class ReentrancyLock:
             middle of a change.
         """
         thread = get_ident()
-        if self.owner == thread or not self._lock.acquire(timeout=timeout_s):
-            return False
-        self.owner = thread
-        self.entries += 1
-        self.since = time.monotonic()
+        try:
+            if self.owner == thread or not self._lock.acquire(timeout=timeout_s):
+                return False
+            self.owner = thread
+            self.entries += 1
+            self.since = time.monotonic()
+        except BaseException:  # Ctrl-C while the lock was acquired: nobody would release the lock
+            if self.owner in (None, thread) and self._lock.locked():
+                self.owner = None
+                self.release()
+            raise
         return True
-
-    def release(self) -> None:
-        """Release the lock."""
-        self.owner = None
-        self._lock.release()
 
 
 class Guard:
@@ -170,20 +173,17 @@ class Guard:
                 raise
             return default
         finally:
-            self._end_step()
-
-    def _end_step(self) -> None:
-        """End a step and release the lock, whatever state the monitor is in."""
-        follow_up: Callable[[], object] | None = None
-        try:
-            self.due = self.monitor.next_deadline(exact=False)
-            follow_up = self.on_step_end()
-        except Exception as error:
-            self._report_failure(error)
-        finally:
-            self.lock.release()
-        if follow_up is not None:
-            follow_up()
+            follow_up: Callable[[], object] | None = None
+            try:
+                self.due = self.monitor.next_deadline(exact=False)
+                follow_up = self.on_step_end()
+            except Exception as error:
+                self._report_failure(error)
+            finally:  # without a call of Python, at whose entry Ctrl-C might be raised
+                lock.owner = None
+                lock.release()
+            if follow_up is not None:
+                follow_up()
 
     def call(self, fn: Callable[..., _T], *args: Any, default: _T) -> _T:
         """Call a function of the user; an exception is counted, recorded and contained."""
@@ -207,7 +207,7 @@ class Guard:
             effects = request(*args, **kwargs)
         except (DecisionError, PayloadError, RequestError):
             raise
-        except Exception as error:
+        except BaseException as error:  # Ctrl-C, too
             self.stop(f"monitoring stopped: {error!r}")
             raise
         finally:

@@ -13,6 +13,7 @@ from socket import AF_UNIX, socket
 from typing import Any
 
 from dig._util.files import open_file
+from dig._util.interrupts import interrupts_later
 from dig._util.json_text import MOST_BYTES, parse
 from dig.adapters.base import Session, Turn
 from dig.detectors import standard, standard_healers
@@ -211,7 +212,8 @@ def watch(directory: Path, tell: Callable[[str], object]) -> None:
         server.settimeout(ANSWER_S)
         tell(f"hooks are listened to in {directory}")
         while True:
-            with suppress(TimeoutError), server.accept()[0] as client:
+            # Ctrl-C in the middle of a step would leave a journal that cannot be ended.
+            with suppress(TimeoutError), server.accept()[0] as client, interrupts_later():
                 client.settimeout(ANSWER_S)
                 try:
                     options, _, text = client.makefile("rb").read(MOST_BYTES).partition(b"\n")
@@ -224,5 +226,6 @@ def watch(directory: Path, tell: Callable[[str], object]) -> None:
                         client.sendall(json.dumps(output).encode() + b"\n")
                 except Exception as error:  # one hook must not end the monitor of the others
                     tell(f"a hook was not understood: {error!r}")
-            for session in sessions.values():
-                session.tick()
+            with interrupts_later():
+                for session in sessions.values():
+                    session.tick()
