@@ -27,7 +27,7 @@ LINES = {
     "lab": 9_556,
     "monitor": 2_206,
     "runtime": 4_613,
-    "show": 5_476,
+    "show": 5_524,
     "tasks": 2_585,
     "traces": 6_729,
 }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from textwrap import wrap
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from dig._util.text import counted, name, one_line
 from dig.detectors.describe import WORTHS, finding_text, pattern_label
@@ -20,7 +21,7 @@ from dig.traces.journal.durable_files import cannot, write_output
 
 from . import palette
 from .graph_panel import GraphPanel, badge, flag, lane_name
-from .layout import OUTSIDE, lay_out
+from .layout import OUTSIDE, Layout, lay_out
 from .raster import raster
 from .scene import (
     DOTS_PER_INCH,
@@ -40,6 +41,8 @@ from .svg import svg
 from .timeline import Timeline
 
 FORMATS = (".svg", ".png", ".pdf")
+PAPER_WIDTH = 7.5
+"""Inches up to which a picture is taken for a figure of a paper: without what only waited."""
 MARGIN = 20.0
 _GAP = 16.0
 _MOST_LANES = 40
@@ -61,8 +64,10 @@ class Drawing:
     def of(
         cls, run: Path | InteractionGraph, part: RunPart | None = None,
         width: float | None = None, cause: KnownCause | None = None,
+        twin: Path | InteractionGraph | None = None, *,
+        has_title: bool = True, has_legend: bool = True,
     ) -> Drawing:  # fmt: skip
-        """Draw a trace file, a run directory, or a graph (without wall time).
+        """Draw a trace file, a run directory, or a graph (without a clock).
 
         Args:
             run: The run.
@@ -70,13 +75,22 @@ class Drawing:
             width: The width of the figure in inches; letters keep their size. By default it is as
                 wide as it is legible.
             cause: What a diagnosis names, with its candidates; by default nothing.
+            twin: Another run, drawn below on the same scale of time; by default none.
+            has_title: Whether the title and the line about the contents stand above.
+            has_legend: Whether the legend stands below.
 
         Raises:
             TraceError: The trace cannot be read, or breaks a rule; the line is named.
             SettingsError: What is wanted makes no sense, or cannot be drawn.
         """
-        source = Source.of_graph(run) if isinstance(run, InteractionGraph) else Source.of(run)
-        return cls(compose(source, part or RunPart(), width, cause))
+        runs = [run] if twin is None else [run, twin]
+        sources = [Source.of_graph(r) if isinstance(r, InteractionGraph) else Source.of(r)
+                   for r in runs]  # fmt: skip
+        return cls(
+            compose(
+                sources, part or RunPart(), width, cause, has_title=has_title, has_legend=has_legend
+            )
+        )
 
     def svg(self) -> str:
         """The picture as the text of an SVG file."""
@@ -115,68 +129,110 @@ def check_format(path: Path) -> str:
 
 
 def compose(
-    source: Source, part: RunPart, width: float | None = None, cause: KnownCause | None = None
-) -> DrawingScene:
+    sources: Sequence[Source], part: RunPart, width: float | None = None,
+    cause: KnownCause | None = None, *, has_title: bool = True, has_legend: bool = True,
+) -> DrawingScene:  # fmt: skip
     """Compute the picture: all shapes, in pixels.
 
     Args:
-        source: The run.
+        sources: The run, and those to draw below it on the same scale of time.
         part: The part of it to draw.
         width: The width in inches; by default as much as is legible.
         cause: What a diagnosis names; by default nothing.
+        has_title: Whether the title and the line about the contents stand above; by default so.
+        has_legend: Whether the legend stands below; by default so.
 
     Raises:
         SettingsError: What is wanted makes no sense, or cannot be drawn.
     """
-    selection = select(source, part)
-    agents = _agents(source, selection, part)
-    names = max(text_width(lane_name(lane, selection), 11.5) for lane in (*agents, OUTSIDE))
-    left_x, right = MARGIN, MARGIN + names + _GAP
+    if part.cleaned is None:  # in a column of a paper there is no room for what only waited
+        is_narrow = width is not None and width <= PAPER_WIDTH
+        part = replace(part, cleaned=is_narrow and part.is_whole)
+    runs, right = _lay_out_runs(sources, part, width)
+    left_x, across = MARGIN, runs[0].layout.width
+    titles = [_title(run.source, run.selection, part) for run in runs]
+    # The height is known when the last row of the legend is placed.
+    scene = DrawingScene(
+        right + across + MARGIN, 0, titles[0][0], "; below: ".join(text for _, text in titles)
+    )
+    us, used = max(_span_us(run.source, run.selection) for run in runs), dict[palette.Kind, None]()
+    bottom, inner = 0.0, (left_x + 8, scene.width - left_x - MARGIN - 16)
+    for (source, selection, agents, layout), title in zip(runs, titles, strict=True):
+        words = [*_heading(*title, bottom, inner)] if has_title else []
+        scene.add(words)
+        heading = words[-1].at[1] + 13 if words else bottom + MARGIN
+        own_cause = cause if source is sources[0] else None
+        panel = GraphPanel(source, selection, layout, (right, heading), left_x, own_cause)
+        top = heading + layout.height + 34
+        timeline = Timeline(source, selection, agents, (right, top), left_x, across - 14, us)
+        scene.add([Words((inner[0], top - 9), f"activations {source.time}", 11, palette.MUTED)])
+        panel.draw(scene, part.focus)
+        timeline.draw(scene)
+        bottom = top + timeline.height + 10
+        used |= {**panel.used, **timeline.used}
+        if own_cause is not None:
+            rows = [*cause_lines(own_cause, bottom + 18, inner)]
+            scene.add(rows)
+            bottom += 16 + 15 * len(rows)
+    if has_legend:
+        scene.add([line((left_x, bottom), (scene.width - MARGIN, bottom), palette.FAINT, 1)])
+        signs, height = legend(used, (inner[0], bottom + 9), inner[1])
+        scene.add(signs)
+        bottom += 9 + height
+    scene.height = bottom + 12
+    paper = Box((0, 0), (scene.width, scene.height), Style(palette.PAPER))
+    scene.shapes.insert(0, paper)  # a dark page would be dark behind dark words
+    return scene
+
+
+class _LaidOutRun(NamedTuple):
+    source: Source
+    selection: Selection
+    agents: list[str]
+    layout: Layout
+
+
+def _lay_out_runs(
+    sources: Sequence[Source], part: RunPart, width: float | None
+) -> tuple[list[_LaidOutRun], float]:
+    """The runs, as wide as one another, and the left end of their columns."""
+    if len(sources) > 1 and not part.is_whole:
+        raise SettingsError(
+            "--twin: records of the other run have other numbers; leave out --at, --from, --to, "
+            "--focus and --finding"
+        )
+    drawn = [(source, s := select(source, part), _agents(source, s, part)) for source in sources]
+    names = max(text_width(lane_name(a, s), 11.5) for _, s, row in drawn for a in (*row, OUTSIDE))
+    right = MARGIN + names + _GAP
     room = None if width is None else width * DOTS_PER_INCH - right - MARGIN
     # Letters keep their size, so a given width makes columns narrower.
-    layout = lay_out(source, selection, agents, room)
-    full_width = right + layout.width + MARGIN
+    layouts = [lay_out(*run, room) for run in drawn]
+    across = max(layout.width for layout in layouts)
+    full_width = right + across + MARGIN
     if width is not None and full_width > width * DOTS_PER_INCH + 1:
         raise SettingsError(
             f"--width {width:g}: with letters that can be read this picture is at least "
             f"{ceil(10 * full_width / DOTS_PER_INCH) / 10:g} inches wide; try that, or a part of "
             "the run: --finding T, --focus ID, --from and --to, or --cleaned"
         )
-    across = full_width - left_x - MARGIN - 16
-    # The height is known when the last row of the legend is placed.
-    scene = DrawingScene(full_width, 0, *_title(source, selection, part))
-    # Titles are cut by estimate: fonts differ from viewer to viewer.
-    words = [*_heading(scene, left_x + 8, across)]
-    scene.add(words)
-    heading = words[-1].at[1] + 13
-    panel = GraphPanel(source, selection, layout, (right, heading), left_x, cause)
-    top = heading + layout.height + 34
-    timeline = Timeline(source, selection, agents, (right, top), left_x, layout.width - 14)
-    clock = "activations in wall time" if source.has_clock else "activations, a record a second"
-    scene.add([Words((left_x + 8, top - 9), clock, 11, palette.MUTED)])
-    panel.draw(scene, part.focus)
-    timeline.draw(scene)
-    bottom = top + timeline.height + 10
-    if cause is not None:
-        rows = [*cause_lines(cause, bottom + 18, (left_x + 8, across))]
-        scene.add(rows)
-        bottom += 16 + 15 * len(rows)
-    scene.add([line((left_x, bottom), (scene.width - MARGIN, bottom), palette.FAINT, 1)])
-    used = {**panel.used, **timeline.used}
-    signs, height = legend(used, (left_x + 8, bottom + 9), across)
-    scene.add(signs)
-    scene.height = bottom + 9 + height + 12
-    paper = Box((0, 0), (scene.width, scene.height), Style(palette.PAPER))
-    scene.shapes.insert(0, paper)  # a dark page would be dark behind dark words
-    return scene
+    wide = [replace(layout, width=across) for layout in layouts]
+    return [_LaidOutRun(*run, layout) for run, layout in zip(drawn, wide, strict=True)], right
 
 
-def _heading(scene: DrawingScene, left_x: float, across: float) -> Iterator[Words]:
+def _span_us(source: Source, selection: Selection) -> int:
+    first, last = selection.span
+    return source.clock[last] - source.clock[first]
+
+
+def _heading(
+    title: str, description: str, top: float, across: tuple[float, float]
+) -> Iterator[Words]:
     """The title, and the line about the contents, in so much room."""
-    title = one_line(scene.title, int(across / text_width("n", 17, True)))
-    yield Words((left_x, 30), title, 17, palette.INK, bold=True)
-    for n, text in enumerate(wrap(scene.description, int(across / text_width("n", 11)))):
-        yield Words((left_x, 49 + 15 * n), text, 11, palette.MUTED)
+    left_x, width = across
+    shown = one_line(title, int(width / text_width("n", 17, True)))
+    yield Words((left_x, top + 30), shown, 17, palette.INK, bold=True)
+    for n, text in enumerate(wrap(description, int(width / text_width("n", 11)))):
+        yield Words((left_x, top + 49 + 15 * n), text, 11, palette.MUTED)
 
 
 def _agents(source: Source, selection: Selection, part: RunPart) -> list[str]:
@@ -195,9 +251,8 @@ def _title(source: Source, selection: Selection, part: RunPart) -> tuple[str, st
     team = counted(len(source.agents), "agent")
     if source.is_simulated:
         team = team.replace(" agent", " simulated agent")
-    first, last = selection.span
-    took = seconds(source.clock[last] - source.clock[first])
-    is_end = graph.finished is not None and last == graph.t
+    took = seconds(_span_us(source, selection))
+    is_end = graph.finished is not None and selection.span[1] == graph.t
     parts = [
         *([name(graph.run.task)] if graph.run.task is not None else []),
         *([f"method {name(source.method)}"] if source.method else []),

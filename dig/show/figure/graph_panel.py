@@ -71,6 +71,7 @@ class GraphPanel:
         scene.add(self._all_nodes())
         scene.add(self._flags())
         scene.add(self._badges())
+        scene.add(self._heals())
         scene.add(self._labels())
 
     # --- lanes and edges ---
@@ -207,6 +208,17 @@ class GraphPanel:
                     edge = y + (self.layout.radius + 1) * (1 if at[1] > y else -1)
                     yield line(at, (x, edge), palette.BADGES[kind.worth][2], 0.8)
                 yield from badge(kind.worth, label, at, width)
+
+    def _heals(self) -> Iterator[Shape]:
+        """A diamond beside each event that healing changed; one that it made is a diamond."""
+        for event in dict.fromkeys(str(heal.event) for heal in self.selection.heals):
+            node = self.selection.nodes.get(event)
+            if node is not None and self.source.graph.event(event).by != SYSTEM:
+                (x, y), away = self._at[event], self.layout.radius + 5
+                sides = [(x + dx, y + dy) for dy in (-away, away) for dx in (away, -away)]
+                at = self._room.place(sides, 9, 9) or sides[0]
+                self.used["healing"] = None
+                yield palette.diamond(at, 4.5, Style(palette.HEAL), "healing acted on it")
 
     def _finding_counts(self) -> Mapping[str, Counter[tuple[palette.FindingLabel, str]]]:
         """For each node the number of findings there, by kind and shown text."""

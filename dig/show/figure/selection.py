@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from dig._util.text import counted, name, names
 from dig.detectors.describe import explain
 from dig.detectors.finding import Finding, texts_in
 from dig.errors import SettingsError
-from dig.graph.records import FindingRow
+from dig.graph.records import FindingRow, HealRow
 from dig.graph.views import GraphView
 from dig.graph.words import IDLES, WAITS
 from dig.show.explain.explainer import as_finding
@@ -33,7 +34,8 @@ class RunPart:
     """The requested part of a run.
 
     Attributes:
-        cleaned: Whether to draw only productive edges and their nodes.
+        cleaned: Whether to draw only productive edges and their nodes; ``None``: if the whole run
+            is drawn at the width of a paper.
         at: The logical time at which the graph is drawn; ``None``: the end.
         first, last: The logical times of a window that each node must overlap.
         focus: An event or activation; only nodes near it are drawn.
@@ -42,7 +44,7 @@ class RunPart:
         fold: Whether lanes that behave alike are drawn once; ``None``: if there are many.
     """
 
-    cleaned: bool = False
+    cleaned: bool | None = None
     at: int | None = None
     first: int | None = None
     last: int | None = None
@@ -54,7 +56,7 @@ class RunPart:
     @property
     def is_whole(self) -> bool:
         """The part is the whole run."""
-        return (self.first, self.last, self.focus, self.finding) == (None,) * 4
+        return {self.at, self.first, self.last, self.focus, self.finding} == {None}
 
     @property
     def words(self) -> list[str]:
@@ -96,6 +98,7 @@ class Selection:
         span: The first and the last logical time that the picture is about.
         findings: The findings within these times, about the run or its drawn part; if the paths of
             one are drawn, that one.
+        heals: The interventions within these times; if the paths of a finding are drawn, its own.
         alike: For each agent whose lane is folded, the agent whose lane stands for it.
     """
 
@@ -105,6 +108,7 @@ class Selection:
     until: int
     span: tuple[int, int]
     findings: Sequence[FindingRow | Finding] = ()
+    heals: Sequence[HealRow] = ()
     alike: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -123,12 +127,22 @@ def select(source: Source, part: RunPart) -> Selection:
         for a, b, edge in view.edges()
         if a in nodes and b in nodes
     ]
-    near = _part_nodes(source, part, nodes, links)
+    finding, until = _finding(source, part), source.graph.t if part.at is None else part.at
+    heals = [heal for heal in source.heals if heal.action != "refused" and heal.t <= until]
+    near = None
+    if finding is not None:
+        heals = [heal for heal in heals if heal.finding == finding.t]
+        links, near = _proof(source, finding, heals, links)
+    elif part.focus is not None:
+        if part.focus not in nodes:
+            raise SettingsError(f"{name(part.focus)} is not in the part of the run that is wanted")
+        near = _near_nodes(part.focus, links, part.hops)
     if near is not None:
         nodes = {id: node for id, node in nodes.items() if id in near}
         links = [link for link in links if link.source in near and link.target in near]
     if not nodes:
-        raise SettingsError("there is nothing to draw: no event and no activation is left")
+        why = "nothing was productive; try --raw" if part.cleaned else "nothing is left"
+        raise SettingsError(f"there is nothing to draw: {why}")
     ordered = dict(sorted(nodes.items(), key=lambda item: moment(item[1])))
     # A cleaned graph has no activations that only waited; the time line shows them all the same.
     turn_nodes = raw.nodes() if part.cleaned and near is None else ordered.items()
@@ -137,15 +151,15 @@ def select(source: Source, part: RunPart) -> Selection:
         for id, node in turn_nodes
         if node["kind"] == "activation" and _is_inside(node, part)
     }
-    until = source.graph.t if part.at is None else part.at
     span = (part.first or 0, min(until, until if part.last is None else part.last))
     if near is not None:
         last = [node.get("t_end", moment(node)) for node in ordered.values()]
-        if part.finding is not None:
-            last.append(min(part.finding + 1, until))
+        if finding is not None:
+            last += [min(finding.t, until), *(heal.t for heal in heals)]
         span = (min(map(moment, ordered.values())), max(last))
-    findings = _visible_findings(source, part, span, nodes.keys() | turns.keys())
-    selection = Selection(ordered, tuple(links), turns, until, span, findings)
+    findings = [finding] if finding else _visible_findings(source, span, nodes.keys() | turns)
+    heals = [heal for heal in heals if span[0] <= heal.t <= span[1]]
+    selection = Selection(ordered, tuple(links), turns, until, span, findings, heals)
     if part.fold or (part.fold is None and len(source.agents) > MANY_LANES):
         selection = fold_lanes(source, selection)
     # After folding, which may make a picture small enough.
@@ -159,33 +173,39 @@ def select(source: Source, part: RunPart) -> Selection:
 
 
 def _visible_findings(
-    source: Source, part: RunPart, span: tuple[int, int], drawn: set[str]
+    source: Source, span: tuple[int, int], drawn: set[str]
 ) -> list[FindingRow | Finding]:
-    if part.finding is not None:
-        finding = source.finding(part.finding)
-        return [finding] if finding else []
     first, last = span
     findings = [finding for finding in source.findings if first <= finding.t <= last]
     return [f for f in findings if not (subject := about(f)) or drawn.intersection(subject)]
 
 
-def _part_nodes(
-    source: Source, part: RunPart, nodes: Collection[str], links: Sequence[DrawnEdge]
-) -> Collection[str] | None:
-    """The nodes near the focus, or on the paths of a finding; ``None``: all."""
-    if part.focus is not None:
-        if part.focus not in nodes:
-            raise SettingsError(f"{name(part.focus)} is not in the part of the run that is wanted")
-        return _near_nodes(part.focus, links, part.hops)
-    if part.finding is None:
-        return None
-    finding = source.finding(part.finding)
-    if finding is None:
+def _finding(source: Source, part: RunPart) -> FindingRow | Finding | None:
+    """The finding whose paths are drawn; ``None``: none is wanted."""
+    finding = None if part.finding is None else source.finding(part.finding)
+    if part.finding is not None and finding is None:
         records = names([finding.t for finding in source.findings]) or "there is none"
         raise SettingsError(f"--finding {part.finding}: no finding has this record ({records})")
-    named = [id for id in texts_in((finding.subject, finding.evidence)) if id in nodes]
+    return finding
+
+
+def _proof(
+    source: Source, finding: FindingRow | Finding, heals: Sequence[HealRow], links: list[DrawnEdge]
+) -> tuple[list[DrawnEdge], set[str]]:
+    """The edges as the paths of a finding go, and the nodes of finding, paths and healing."""
     paths = explain(source.graph, as_finding(finding)).paths
-    return {*named, *(node for path in paths for node in path.nodes)}
+    named = {*texts_in((finding.subject, finding.evidence)), *(str(heal.event) for heal in heals)}
+    # An event that was passed on goes from hand to hand, where the graph has all hands beside it.
+    hops = {pair[1]: pair[0] for path in paths for pair in pairwise(path.nodes)}
+    turns = {link.target for link in links if link.is_delivery}
+    hands = {after: before for after, before in hops.items() if {after, before} <= turns}
+    passed = [
+        replace(link, source=hands[link.target])
+        if link.target in hands and link.source in about(finding)
+        else link
+        for link in links
+    ]
+    return passed, {*named, *(node for path in paths for node in path.nodes)}
 
 
 def fold_lanes(source: Source, selection: Selection) -> Selection:

@@ -10,6 +10,7 @@ from dig.detectors import standard
 from dig.detectors.finding import Finding
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import FindingRow, HealRow
+from dig.show.page.about import clock_speed
 from dig.show.runs.summary import read_beside
 from dig.traces.journal.journal import SIDE
 from dig.traces.run import RecordedRun
@@ -27,7 +28,8 @@ class Source:
         heals: The interventions.
         failed: The activations that ended with an error.
         judged: The logical time at which each answer was accepted or bounced; ``None``: unknown.
-        has_clock: Whether these are true times.
+        time: What `clock` counts, in words.
+        has_clock: Whether these are times.
         is_simulated: Whether its agents were simulated, without a language model.
         method: The method against failures, if it is known.
     """
@@ -39,6 +41,7 @@ class Source:
     heals: Sequence[HealRow] = ()
     failed: Collection[str] = ()
     judged: Mapping[str, int] | None = None
+    time: str = "by record"
     has_clock: bool = True
     is_simulated: bool = False
     method: str | None = None
@@ -52,6 +55,10 @@ class Source:
         """
         recorded = RecordedRun.read(run, detectors=standard())
         side = read_beside(run, SIDE)
+        speed = clock_speed(side)
+        time = "in simulated time" if side.get("clock") == "virtual" else "in time as recorded"
+        if speed:  # of a trace without a side file nobody knows what its times are
+            time = "in wall time" if speed == 1 else f"in the run's time, {speed:g} times as fast"
         method = side.get("method")
         verdicts: dict[str, int] = {}
         for event in recorded.events.values():
@@ -67,6 +74,7 @@ class Source:
             recorded.heals,
             {id for id, activation in recorded.activations.items() if activation.has_failed},
             verdicts,
+            time,
             is_simulated=side.get("agents_are") == "simulated",
             method=method if isinstance(method, str) else None,
         )
@@ -85,9 +93,15 @@ class Source:
         return None if v is None else h.agent(v)
 
     def finding(self, t: int) -> FindingRow | Finding | None:
-        """The finding of a record, if there is any."""
-        findings: Sequence[FindingRow | Finding] = (*self.findings, *self.found)
-        return next((finding for finding in findings if finding.t == t), None)
+        """The finding of a record, or of the record that raises it, if there is any."""
+        raised = next((finding for finding in self.found if finding.t == t), None)
+        for row in self.findings:
+            is_same = raised and (row.pattern, row.us, row.subject) == (
+                raised.pattern, raised.us, raised.subject,
+            )  # fmt: skip
+            if row.t == t or is_same:
+                return row
+        return raised
 
     @classmethod
     def of_graph(cls, graph: InteractionGraph) -> Source:

@@ -33,6 +33,7 @@ class Timeline:
         origin: The left end of the time axis, and the top of the first row.
         left: The left end of the names of the rows.
         width: The width of the time axis, in pixels.
+        us: The microseconds that the axis is long.
         used: The kinds of things that were drawn, for the legend.
     """
 
@@ -42,12 +43,13 @@ class Timeline:
     origin: Point
     left: float
     width: float
+    us: int
     used: dict[palette.Kind, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._row = ROW if len(self.agents) <= 40 else SMALL_ROW
-        self._begin, end = (self.source.clock[t] for t in self.selection.span)
-        self._us = max(end - self._begin, 1)
+        self._begin = self.source.clock[self.selection.span[0]]
+        self._us = max(self.us, 1)
 
     @property
     def height(self) -> float:
@@ -93,7 +95,8 @@ class Timeline:
             us = tick * step * 1_000_000
             if us > self._begin + self._us:
                 break
-            x, text = self._x(us), f"{tick * step:,.{digits}f} s"
+            unit = " s" if self.source.has_clock else ""
+            x, text = self._x(us), f"{tick * step:,.{digits}f}{unit}"
             yield line((x, top), (x, bottom + 4), palette.FAINT, 1)
             yield Words((x, bottom + 17), text, 9.5, palette.MUTED, "middle")
         right = self.origin[0] + self.width
@@ -121,15 +124,12 @@ class Timeline:
     def _system(self) -> Iterator[Shape]:
         """The times of findings and of healing."""
         top = self.origin[1] + len(self.agents) * self._row
-        first, last = self.selection.span
         room = Occupancy(
             (self.left, top - 1, self.origin[0] + self.width + 40, top + SYSTEM_ROW + 1)
         )
-        for heal in self.source.heals:
-            if first <= heal.t <= last and heal.action != "refused":
-                x = self._x(heal.us)
-                self.used["healing"] = None
-                yield palette.diamond((x, top + SYSTEM_ROW - 5), 4, Style(palette.HEAL))
+        for heal in self.selection.heals:
+            self.used["healing"] = None
+            yield palette.diamond((self._x(heal.us), top + SYSTEM_ROW - 5), 4, Style(palette.HEAL))
         labels: list[Shape] = []  # above the lines of those for which there is no place
         for finding in self.selection.findings:
             x, kind = self._x(finding.us), finding_kind(finding)

@@ -23,7 +23,7 @@ def chosen(rows: Iterable[Row], **wanted: Any) -> Selection:
 
 
 def scene(rows: Iterable[Row], **wanted: Any) -> DrawingScene:
-    return compose(source(rows), RunPart(**wanted))
+    return compose([source(rows)], RunPart(**wanted))
 
 
 def texts(picture: DrawingScene) -> list[str]:

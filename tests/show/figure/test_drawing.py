@@ -158,10 +158,10 @@ def test_an_answer_is_what_it_was_at_that_time(tmp_path: Path) -> None:
 
 
 def test_a_graph_without_a_clock_can_be_drawn() -> None:
-    """In a notebook there may be no trace; then every record lasts a second."""
+    """In a notebook there may be no trace; then the axis counts records, not seconds."""
     graph = InteractionGraph.of(decode(one) for one in solved())
     text = Drawing.of(graph)._repr_svg_()
-    assert "activations, a record a second" in text
+    assert "activations by record" in text and ">10</text>" in text and " s</text>" not in text
     parsed(text)
 
 
@@ -245,11 +245,91 @@ def test_a_finding_is_drawn_with_the_paths_that_prove_it(tmp_path: Path) -> None
     run = directory(tmp_path, "r", hasty())
     picture = Drawing.of(run, RunPart(finding=12)).scene
     titles = {s.title.split(",")[0] for s in picture.shapes if isinstance(s, Polygon) and s.title}
-    assert titles == {"p", "q", "f"}
+    assert titles == {"p", "q", "f", "healing acted on it"}
     assert "ET" in texts(picture)
     assert "answer f was submitted too early" in picture.description
     with pytest.raises(SettingsError, match=r"no finding has this record \(12\)"):
         Drawing.of(run, RunPart(finding=3))
+
+
+def passed_on() -> list[Row]:
+    """`a` and `b` pass `e` on to each other; healing acts on it, and on another finding."""
+    hands = zip(range(1, 5), "abab", "baba", strict=True)
+    turns = [[*turn(n, f"v{n}", a, e=(b,)), deliver(n, "e", b)] for n, a, b in hands]
+    kind = {"pattern": "ER", "stage": None, "evidence": {"path": [*"abab"]}, "severity": "warning"}
+    other = kind | {"pattern": "OE", "subject": {"event": "x"}, "evidence": {"cause": "discarded"}}
+    found = [row(4, "finding", subject={"event": "e"}, **kind), row(4, "finding", **other)]
+    healed = [
+        row(4, "heal", finding=16, action="inject", event="x", to=None, note="x is lost"),
+        row(4, "heal", finding=15, action="inject", event="e", to=None, note="work on it"),
+        row(4, "heal", finding=16, action="inject", event="x", to=None, note="x is lost"),
+    ]
+    last, given = turns[-1][:-1], turns[-1][-1:]
+    return trace(arrive(0, "e", None, "a"), emit(0, "x", None), *turns[:-1], last, found, healed,
+                 given, turn(6, "w", "a", e="consume"))  # fmt: skip
+
+
+def test_a_finding_of_rerouting_is_drawn_from_hand_to_hand(tmp_path: Path) -> None:
+    """Each activation leads to the next one, to the right of it, and has one mark of healing."""
+    run = directory(tmp_path, "r", passed_on())
+    picture = Drawing.of(run, RunPart(finding=15)).scene
+    bars = [s for s in picture.shapes if isinstance(s, Box) and s.title.startswith("v")][:4]
+    lefts = [bar.at[0] for bar in bars]
+    assert [bar.title[:2] for bar in bars] == ["v1", "v2", "v3", "v4"]
+    assert lefts == sorted({*lefts})
+    hops = [s for s in picture.shapes if isinstance(s, Curve) and s.look.stroke == "#0072b2"][:4]
+    begins = [hop.points[0][0] for hop in hops[1:]]
+    assert all(left < x < left + 40 for left, x in zip(lefts, begins, strict=False))
+    healed = [s for s in picture.shapes if isinstance(s, Polygon) and s.look.fill == palette.HEAL]
+    assert len(healed) == 3  # beside the event, in the time line, and in the legend
+    # The record that raised it, as `digmon check` names it, is the same finding.
+    raised = Drawing.of(run, RunPart(finding=14)).scene
+    assert raised == picture
+
+
+@pytest.mark.parametrize(
+    ("side", "label"),
+    [
+        ({"clock": "virtual"}, "in simulated time"),
+        ({"clock": "real time x 1"}, "in wall time"),
+        ({"clock": "real time x 10"}, "in the run's time, 10 times as fast"),
+        ({}, "in wall time"),
+    ],
+)
+def test_wall_time_is_said_where_it_is(tmp_path: Path, side: dict[str, str], label: str) -> None:
+    run = directory(tmp_path, "r", solved(), **side)
+    assert f"activations {label}" in texts(Drawing.of(run).scene)
+    assert "activations in time as recorded" in texts(Drawing.of(run / "trace.dig.jsonl").scene)
+
+
+def test_a_twin_stands_below_on_the_same_scale(tmp_path: Path) -> None:
+    """A second is as wide in both, and one legend is for both."""
+    run, twin = directory(tmp_path, "r", solved()), directory(tmp_path, "t", hasty())
+    picture = Drawing.of(run, twin=twin).scene
+    assert picture.description.count("; below: ") == 1
+    seconds = [s.at[0] for s in picture.shapes if isinstance(s, Words) and s.text == "2 s"]
+    assert len(seconds) == 2 and len({*seconds}) == 1
+    assert texts(picture).count("problem") == 1
+    with pytest.raises(SettingsError, match="--twin: records of the other run"):
+        Drawing.of(run, RunPart(finding=3), twin=twin)
+
+
+def test_a_figure_for_a_caption_has_neither_title_nor_legend(tmp_path: Path) -> None:
+    """The file itself still says what it is, for people who cannot see it."""
+    run = directory(tmp_path, "r", hasty(), task="adding")
+    bare = Drawing.of(run, has_title=False, has_legend=False).scene
+    assert bare.title == "r" and "3 agents" in bare.description
+    assert not {"r", "activation: waits"} & {*texts(bare)}
+    assert bare.height < Drawing.of(run).scene.height - 60
+
+
+def test_a_run_at_the_width_of_a_paper_is_cleaned(tmp_path: Path) -> None:
+    """Unless it is to be raw; a part of a run keeps what only waited."""
+    run = directory(tmp_path, "r", hasty())
+    parts = [RunPart(), RunPart(cleaned=False), RunPart(focus="f")]
+    words = [texts(Drawing.of(run, part, width=7).scene) for part in parts]
+    assert ["delayed" in shown for shown in words] == [False, True, True]
+    assert "delayed" in texts(Drawing.of(run, width=8).scene)
 
 
 def test_a_width_changes_the_picture_and_not_its_letters(tmp_path: Path) -> None:
@@ -263,8 +343,11 @@ def test_a_width_changes_the_picture_and_not_its_letters(tmp_path: Path) -> None
              if isinstance(s, Words) and s.anchor == "start"]  # fmt: skip
     assert max(right) <= narrow.width
     waits = (turn(n, f"v{n}", "a", p="delay") for n in range(1, 40))
+    long = directory(tmp_path, "long", trace(arrive(0, "p", None, "a"), *waits))
     with pytest.raises(SettingsError, match=r"at least \S+ inches wide"):
-        Drawing.of(directory(tmp_path, "long", trace(arrive(0, "p", None, "a"), *waits)), width=3.3)
+        Drawing.of(long, RunPart(cleaned=False), width=3.3)
+    with pytest.raises(SettingsError, match="nothing was productive; try --raw"):
+        Drawing.of(long, width=3.3)
 
 
 def crowd() -> list[Row]:
