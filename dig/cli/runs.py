@@ -37,7 +37,7 @@ def runs(
     """List the runs of a directory.
 
     Task, method, agents, outcome, findings, score, time, tokens: what all have alike stands below.
-    With --json one object a line. An index beside the runs (.index.sqlite) makes it quick; it
+    With --json one object a line. An index beside the runs (.index.json) makes it quick; it
     may be deleted at any time.
     """
     from rich.console import Console

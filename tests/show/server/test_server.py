@@ -180,7 +180,7 @@ def test_one_run_is_shown_at_once(folder: Path) -> None:
 
 
 TRAVERSALS = ["..", ".", "../secret", "secret", "one/..", "/etc", "one\0", "..\\secret",
-              ".index.sqlite", "../" * 8 + "etc/passwd"]  # fmt: skip
+              ".index.json", "../" * 8 + "etc/passwd"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TRAVERSALS)
