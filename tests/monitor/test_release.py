@@ -22,7 +22,16 @@ from dig.monitor.messages import (
     Situation,
     Wake,
 )
-from dig.monitor.policies import Broadcast, Delayed, Escalating, Expiring, LeastLoaded, ToAgents
+from dig.monitor.policies import (
+    AsRecorded,
+    Broadcast,
+    Delayed,
+    Escalating,
+    Expiring,
+    LeastLoaded,
+    RecordedStep,
+    ToAgents,
+)
 from tests.conservation import Account, Allowed, conservation
 from tests.helpers import (
     Keeper,
@@ -537,6 +546,45 @@ def test_what_has_expired_stays_expired() -> None:
     assert stage.monitor.next_deadline() is None
     assert delivered(stage.wait(9.0)) == []
     assert account(stage).orphaned == {"e2": "expired"}
+
+
+def recorded_at(t: int) -> Stage:
+    """Agent a makes e2 for b, which its recorded policy delivers in record t, at second 5."""
+    step = RecordedStep(t, 5_000_000, "deliver")
+    stage = Stage("abc")
+    stage.give("a", type="notice")
+    stage.turn("a", out("b", "policy", policy=AsRecorded("Kept", False, (step,))))
+    assert stage.graph.t == 5 and rows(stage.sink, "deliver")[1:] == []
+    return stage
+
+
+def test_a_recorded_act_has_its_place_among_what_happens_at_its_moment() -> None:
+    """The message that came before it in the record comes before it again."""
+    stage = recorded_at(t=8)
+    stage.wait(5.0)
+    assert stage.graph.t == 5
+    assert delivered(stage.give("b")) == ["e3 to b", "e2 to b"]
+    assert rows(stage.sink, "deliver")[-1].t == 8
+    account(stage)
+
+
+def test_a_recorded_act_that_comes_first_at_its_moment_does_so_again() -> None:
+    stage = recorded_at(t=6)
+    assert stage.monitor.next_deadline() == 5.0
+    assert delivered(stage.wait(5.0)) == ["e2 to b"]
+    assert delivered(stage.give("b")) == ["e3 to b"]
+    account(stage)
+
+
+def test_a_recorded_act_whose_place_never_comes_is_a_moment_late() -> None:
+    """In a fork other records may come at its moment, so the number alone is no reason to wait."""
+    stage = recorded_at(t=8)
+    due = stage.monitor.next_deadline()
+    assert due == 5.000001
+    assert delivered(stage.wait(5.0)) == []
+    assert delivered(stage.wait(0.000001)) == ["e2 to b"]
+    assert stage.monitor.next_deadline() is None
+    account(stage)
 
 
 @pytest.mark.parametrize("policy", [Delayed, Expiring])
