@@ -64,14 +64,11 @@ class Timing:
             that a process that was stopped meanwhile does not count; ``None``: by `wall`.
         recorded: What an incident of the recorded run says about a slow detector, if it has one of
             this logical time and moment.
-        copied: For a recorded run of another edition of the patterns: the rows about findings that
-            it has from this logical time on at this moment; ``None``: from there on detectors say.
     """
 
     wall: Callable[[], float] | None = None
     processor: Callable[[], float] | None = None
     recorded: Callable[[int, int], Mapping[str, Any] | None] | None = None
-    copied: Callable[[int, int], Sequence[Record] | None] | None = None
 
 
 class _Part:

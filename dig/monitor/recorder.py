@@ -63,8 +63,7 @@ class Recorder:
         self._began_s = self._wall() if self._wall else 0.0
         self._sink_s = self._slow_s = 0.0
         self._is_told_slow = False
-        self._recorded, self._copied = timing.recorded, timing.copied
-        self._repeats = bool(timing.recorded or timing.copied)
+        self._recorded = timing.recorded
         self.graph = self.watch.graph
         self.detector_seconds: Mapping[str, float] = self.watch.seconds
         self.mask = sanitizer.mask
@@ -99,7 +98,7 @@ class Recorder:
         if watch.left_out and watch.is_later(now):
             self.report_left_out()
         not_before = watch.not_before
-        if self._copied or (not_before is not None and not_before <= now):
+        if not_before is not None and not_before <= now:
             findings = watch.advance(now)
             self._report_failures()
             self._record_findings(findings)
@@ -122,7 +121,7 @@ class Recorder:
         if self.graph.changed & CLOSED:
             self.payloads.drop_consumed()
         # One test for three cases that are seldom, since this is the hot path.
-        if findings or self._failures or self._repeats:
+        if findings or self._failures or self._recorded:
             self._report_failures()
             self._record_findings(findings)
 
@@ -188,7 +187,7 @@ class Recorder:
 
     def report_left_out(self) -> None:
         """Write down how many findings a minute had no room for, by pattern."""
-        left_out = dict(self.watch.left_out) if self._next_copied() is None else {}
+        left_out = dict(self.watch.left_out)
         self.watch.left_out.clear()
         for pattern, count in left_out.items():
             self.incident(records.LEFT_OUT, {"pattern": pattern, "count": count})
@@ -225,9 +224,8 @@ class Recorder:
         self._report_failures()
 
     def _record_findings(self, findings: Iterable[Finding]) -> None:
-        """Write findings down, to be healed later in the call; or those of the recorded run."""
-        rows = self._next_copied()
-        for finding in findings if rows is None else ():
+        """Write findings down, to be healed later in the call."""
+        for finding in findings:
             finding = apply_policy(self._policy, self.graph, finding)
             finding = replace(finding, evidence=self.mask(finding.evidence))
             self.new_findings.append((self.graph.t + 1, finding))
@@ -236,21 +234,6 @@ class Recorder:
                 *self.moment, finding.pattern, finding.stage, finding.subject,
                 finding.evidence, finding.severity, finding.silenced,
             ))  # fmt: skip
-
-        for row in rows or ():
-            self.graph.apply(row)
-            self.watch.look(row)
-            self._unwritten.append(row)
-            if isinstance(row, records.FindingRow):
-                severity: Any = row.severity or "warning"
-                about = row.subject, row.evidence, row.stage, severity, row.silenced
-                self.effects.append(Raised(Finding(row.pattern, row.t, row.us, *about)))
-        if rows:
-            self._report_failures()
-
-    def _next_copied(self) -> Sequence[Record] | None:
-        """The next rows about findings in a recorded run of another edition, if it is one."""
-        return self._copied(self.graph.t + 1, self.now) if self._copied else None
 
     def _report_failures(self) -> None:
         while (failure := self._next_failure()) is not None:

@@ -21,7 +21,7 @@ from dig._util.json_text import parse_row
 from dig.detectors.watch import Timing
 from dig.graph.chain import Chain
 from dig.graph.codec import decode
-from dig.graph.records import EDITION, Deliver, Emit, Record
+from dig.graph.records import Deliver, Emit, Record
 from dig.monitor.messages import Answered, Effect, Proposed
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
@@ -110,11 +110,6 @@ class Resumption:
         if iter(lines) is not lines:
             again = partial(_records_of, name, lines)
         self._tape = RecordedRequests(self._reader.read(lines), name, again=again)
-        if (edition := self._tape.run.patterns) != EDITION:
-            raise errors.ReplayError(
-                f"{name}: its findings are of edition {edition} of the patterns, and this version "
-                f"raises those of edition {EDITION}: the run can be read, but cannot go on"
-            )
         self.setup = self._tape.fit(setup)
         self._driver = ReplayDriver(
             self._tape, self.setup, sink=sink, completes=completes, timing=timing

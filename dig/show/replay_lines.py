@@ -10,7 +10,6 @@ from dig._util.text import counted, one_line
 from dig.detectors.describe import finding_line
 from dig.errors import DivergenceError
 from dig.graph.records import EDITION
-from dig.runtime.driver.recorded_requests import NOT_COMPARED
 from dig.runtime.setup import Setup
 from dig.traces.journal.journal import UNREPLAYABLE
 from dig.traces.journal.recovery import is_cut_off, is_pulled
@@ -67,7 +66,7 @@ def replay_lines(
     outcome = finished.outcome if finished else None
     lines = [f"{counted(result.records, 'record')} came out again, byte for byte"]
     body = {"is_same": True, "records": result.records, "outcome": outcome}
-    return True, [*lines, *_edition(result.edition), *ending(path, outcome)], body
+    return True, [*lines, *ending(path, outcome)], body
 
 
 def _replay_text(replayed: Replayed, path: Path) -> Iterator[str]:
@@ -78,18 +77,13 @@ def _replay_text(replayed: Replayed, path: Path) -> Iterator[str]:
     activations = counted(len(history.activation_ids), "activation")
     yield f"{counted(graph.t + 1, 'record')}: {events}, {activations}"
     count = counted(len(replayed.findings), "finding")
-    if graph.run.patterns != EDITION:
-        yield from _edition(graph.run.patterns)
+    if (edition := graph.run.patterns) != EDITION:
+        yield f"{count}; those of the trace are of edition {edition} of the patterns"
     elif replayed.is_same is None:
         yield f"{count}; the trace tells of {replayed.recorded}, by other detectors or none"
     else:
         yield f"{count}: {'the same as' if replayed.is_same else 'NOT the same as'} in the run"
     yield from ending(path, graph.finished.outcome if graph.finished else None)
-
-
-def _edition(number: int) -> Iterator[str]:
-    if number != EDITION:
-        yield NOT_COMPARED.format(number)
 
 
 def _body(replayed: Replayed) -> dict[str, Any]:

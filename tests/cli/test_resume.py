@@ -207,7 +207,6 @@ def test_other_runs_that_cannot_go_on_are_told_apart(
     assert "or the same model (--model" in refused(agents_are="model gpt-x")
     assert "is a fork: fork its parent again" in refused(forked_from={"run": "x"})
     assert "so name task and team" in refused(agents_are="mine:team")
-    assert "so it cannot be made again" in refused(rehearse=True)
     (path.parent / f"{TRACE}{UNREPLAYABLE}").touch()
     assert "went on without its journal" in refused()
     assert "cannot be read" in call("run", "--resume", tmp_path / "nowhere")[2]

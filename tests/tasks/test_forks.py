@@ -17,7 +17,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dig.detectors.interventions import Intervention
 from dig.errors import ReplayError, SettingsError, TraceError
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.fault_catalogue import KINDS
@@ -33,7 +32,6 @@ from dig.graph.records import (
     Record,
     Start,
 )
-from dig.monitor.healing import Healing
 from dig.monitor.messages import Output
 from dig.runtime import Decision, NewEvent, Plan, Setup, View, simulate
 from dig.runtime.checkpoint import PastActivation, is_deterministic
@@ -59,7 +57,7 @@ from dig.traces.replay.changes import (
     WaitLonger,
     read_change,
 )
-from dig.traces.replay.rerun import replay, rerun
+from dig.traces.replay.rerun import rerun
 from dig.traces.replay.rewind import rewind
 from dig.traces.verify import verify
 from tests.faults.forks import faulty
@@ -533,33 +531,6 @@ def test_a_damaged_journal_is_refused(tmp_path: Path, healed: Path) -> None:
     (broken / TRACE).write_bytes(trace(healed).replace(b'"agent-3"', b'"agent-4"', 1))
     with pytest.raises(TraceError):
         fork(broken, 30, tmp_path / "forks", disturb=disturbance_of(read_side(broken)))
-
-
-def test_a_run_that_tried_agents_for_its_steps_is_read_but_not_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Older versions tried several agents at a step; the choice is in the trace alone."""
-    plain_step = Healing._step
-
-    def step(healing: Healing, *about: Any) -> list[Intervention]:
-        detail = {"finding": 0, "step": 1, "agent": "agent-1", "tried": {}}
-        healing._recorder.incident("rehearsed", detail)
-        return plain_step(healing, *about)
-
-    with monkeypatch.context() as older:
-        older.setattr(Healing, "_step", step)
-        run = faulty(Fault(kind="pass_on", target="agent-2", start_s=2.0), 2, tmp_path)
-    choice = first(run, IncidentRow, what="rehearsed")
-    assert verify(run / TRACE).problems == []
-    assert replay(run).is_same
-    with pytest.raises(ReplayError, match=rf"record {choice.t} .*neither driven again nor forked"):
-        rerun(run)
-    with pytest.raises(ReplayError, match="neither driven again nor forked"):
-        rewind(run, choice.t + 1, tools={})
-    assert rewind(run, choice.t - 1, tools={}).us <= choice.us, "a moment before it is as ever"
-    side = {**read_side(run), "rehearse": 2}
-    with pytest.raises(SettingsError, match=r"--rehearse.*cannot be made again"):
-        simulated_crew(side)
 
 
 def test_a_run_of_a_task_is_not_rewound_without_its_tools(healed: Path) -> None:

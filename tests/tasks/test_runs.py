@@ -92,8 +92,8 @@ def test_a_policy_is_part_of_a_run_and_of_its_name() -> None:
 
 
 def test_a_side_file_of_agents_with_other_habits_is_refused() -> None:
-    """They would do something else today; the message says what can still be done."""
-    with pytest.raises(SettingsError, match=r"no habit recompute.*can be read"):
+    """They would do something else today, so it is another run."""
+    with pytest.raises(SettingsError, match=r"the run 'count-.*' would be 'count-.*' here"):
         TeamRun.read(json.loads(OLD))
 
 

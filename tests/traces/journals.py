@@ -12,7 +12,7 @@ from typing import Any
 from dig import Fate, InteractionGraph, Monitor, Record
 from dig._util.json_values import dumps
 from dig.graph.chain import Chain
-from dig.graph.records import Deliver, Emit, End, Finish, Run, Start
+from dig.graph.records import EDITION, Deliver, Emit, End, Finish, Run, Start
 from dig.monitor.messages import Effect
 from dig.runtime import simulate
 from dig.runtime.simulator import Simulation
@@ -27,7 +27,7 @@ LARGE = "x" * 70_000
 def story(payload: Any = "why?") -> list[Record]:
     """A whole run: a problem, one activation, an answer."""
     return [
-        Run(0, 0, "r", ("ada",)),
+        Run(0, 0, "r", ("ada",), patterns=EDITION),
         Emit(1, 0, "e1", None, ("ada",), "problem", False, payload),
         Deliver(2, 0, "e1", "ada"),
         Start(3, 1_000, "a1", "ada", ("e1",)),

@@ -9,10 +9,9 @@ import anyio
 import pytest
 
 import dig
-from dig import Budget
 from dig.adapters.plain.served import Served
 from dig.cli import main as digmon_main
-from dig.detectors import standard, standard_healers
+from dig.detectors import standard
 from dig.detectors.watch import Watch
 from dig.errors import DivergenceError, ReplayError, RequestError
 from dig.graph.codec import encode
@@ -24,18 +23,15 @@ from dig.graph.records import (
     End,
     Fate,
     FindingRow,
-    HealRow,
     IncidentRow,
     Record,
 )
 from dig.monitor.messages import Output
-from dig.runtime import Setup, simulate
+from dig.runtime import Setup
 from dig.runtime.agent_errors import STACK
 from dig.runtime.checkpoint import RunningActivation
-from dig.runtime.simulator import Simulation
 from dig.tasks.run.crew import Crew
 from dig.tasks.run.run_fork import fork
-from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE, read_records
 from dig.traces.replay.changes import TellAgent
 from dig.traces.replay.header import header_of
@@ -46,19 +42,13 @@ from dig.traces.run import RecordedRun
 from dig.traces.verify import verify
 from tests.stored_journals import HERE, MOST_BYTES, NOW, OLD, stored
 
-from .journals import journalled, reseal, rows_of, simple_run
+from .journals import reseal, rows_of
 
-NOT_COMPARED = "patterns of edition 1: findings and healing are not compared"
-HEALED = rf"{NOT_COMPARED}, and healing has acted in this run \(record \d+\), so it can be neither"
+REFUSED = rf"the findings of the run are of edition 1 of the patterns, .* of edition {EDITION}"
 EARLIER = f"{EDITION}-earlier"
 """The directory of journals of today's patterns, of versions that healed otherwise, and did not
 report late work."""
 EACH = pytest.mark.parametrize("path", stored(), ids=lambda path: f"{path.parent.name}/{path.name}")
-
-
-def acted(path: Path) -> bool:
-    rows = (row for row in read_records(path) if isinstance(row, HealRow))
-    return any(row.action != "refused" for row in rows)
 
 
 def text_of(path: Path) -> str:
@@ -126,16 +116,16 @@ def test_what_is_found_in_a_stored_journal_is_what_its_run_found(path: Path) -> 
 
 @EACH
 def test_a_stored_journal_is_driven_again_or_refused_for_its_reason(path: Path) -> None:
-    """Gates cannot be asked again; healing of another edition is not made again."""
+    """Gates cannot be asked again; detectors of another edition are no more."""
     count = len(list(read_records(path)))
-    if path.name == "gate.dig.jsonl":
+    if path.parent.name == "1":
+        with pytest.raises(ReplayError, match=REFUSED):
+            rerun(path)
+    elif path.name == "gate.dig.jsonl":
         with pytest.raises(ReplayError, match=r"the run had gates: tests.stored_journals.Keeper"):
             rerun(path)
     elif path.parent.name == EARLIER:
         with pytest.raises(DivergenceError, match=r"record \d+ differs"):
-            rerun(path)
-    elif path.parent.name != str(EDITION) and acted(path):
-        with pytest.raises(ReplayError, match=HEALED):
             rerun(path)
     else:
         assert rerun(path).records == count
@@ -145,8 +135,7 @@ def test_a_stored_journal_is_driven_again_or_refused_for_its_reason(path: Path) 
 def test_a_stored_journal_is_brought_to_any_moment(path: Path) -> None:
     """A fork has the same records before its beginning, its first row as it was read."""
     records = list(read_records(path))
-    is_other = path.parent.name == EARLIER or (path.parent.name != str(EDITION) and acted(path))
-    if path.name == "gate.dig.jsonl" or is_other:
+    if path.name == "gate.dig.jsonl" or path.parent.name != str(EDITION):
         with pytest.raises((ReplayError, DivergenceError)):
             rewind(path, len(records) - 1, tools={})
         return
@@ -190,38 +179,18 @@ def test_a_fork_repeats_what_a_host_said_of_a_turn_only_with_that_turn(name: str
     assert repeated == {row.t for row in incidents if row.what != REQUEST_FAILED}
 
 
-@pytest.mark.parametrize("name", ["mas", "never_submit", "wrapped"])
-@pytest.mark.parametrize("again", [(), ("--rerun",)])
 def test_the_command_says_that_findings_of_another_edition_are_not_compared(
-    name: str, again: tuple[str, ...], capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    """In one line; nothing differs, so the exit status is 0."""
-    monkeypatch.setattr("sys.argv", ["digmon", "replay", str(HERE / f"1/{name}.dig.jsonl"), *again])
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the line about them; nothing differs that can be compared, so the exit status is 0."""
+    monkeypatch.setattr("sys.argv", ["digmon", "replay", str(HERE / "1/never_submit.dig.jsonl")])
     with pytest.raises(SystemExit) as end:
         digmon_main()
     assert not end.value.code
-    assert capsys.readouterr().out.splitlines().count(NOT_COMPARED) == 1
+    assert "; those of the trace are of edition 1 of the patterns\n" in capsys.readouterr().out
 
 
-def test_the_findings_of_another_edition_are_those_of_its_run(tmp_path: Path) -> None:
-    """Whatever today's detectors say: rows of findings are copied, all others must be the same."""
-    for seed in (20, 22, 25):
-        path = of_first_edition(journalled(simple_run(seed, heal=False), tmp_path))
-        rows = rows_of(path)
-        findings = [row for row in rows if row["kind"] == "finding"]
-        assert findings
-        for row in findings:
-            row |= {"pattern": "MC", "evidence": {"last": "as it was"}, "severity": "notice"}
-        assert rerun(reseal(path, rows)).records == len(rows)
-        wrong = next(row for row in reversed(rows) if row["kind"] == "deliver" and row["to"])
-        wrong["to"] = "nobody"
-        with pytest.raises(DivergenceError) as told:
-            rerun(reseal(path, rows))
-        assert told.value.record == wrong["t"]
-
-
-def test_where_healing_of_another_edition_acted_nothing_goes_on(tmp_path: Path) -> None:
+def test_a_run_of_another_edition_is_neither_made_again_nor_goes_on(tmp_path: Path) -> None:
     """The reason is the same for a rerun, a fork and the forks of `try`; nothing is left."""
     path = HERE / "1/dig.dig.jsonl"
     folder = tmp_path / "run"
@@ -234,44 +203,9 @@ def test_where_healing_of_another_edition_acted_nothing_goes_on(tmp_path: Path) 
         lambda: fork(folder, 5, tmp_path / "forks", crew=crew),
         lambda: rewind(path, 5, changes=[TellAgent(5, "agent-1", "Submit.")], tools={}),
     ):
-        with pytest.raises(ReplayError, match=HEALED):
+        with pytest.raises(ReplayError, match=REFUSED):
             refused()
     assert not (tmp_path / "forks").exists()
-
-
-def test_a_refusal_to_heal_by_another_edition_is_no_healing(tmp_path: Path) -> None:
-    """It has changed nothing, so the run is driven again, with its row as it was read."""
-    setup = Setup(detectors=standard, healers=standard_healers, budget=Budget(0, 0, 0))
-    run = simple_run(22)
-    journal = Journal(tmp_path / "t.dig.jsonl", header=setup.header())
-    simulate(run.team, run.problem, setup=setup, sink=journal)
-    journal.close()
-    path = of_first_edition(journal.path)
-    rows = rows_of(path)
-    assert [row["action"] for row in rows if row["kind"] == "heal"] == ["refused"]
-    assert rerun(path).records == len(rows)
-
-
-@pytest.mark.parametrize("seed", [20, 22, 25])
-def test_a_fork_of_another_edition_goes_on_by_todays_detectors(tmp_path: Path, seed: int) -> None:
-    """Before it, findings are those of its parent; from it on, today's."""
-    run = simple_run(seed, heal=False)
-    path = of_first_edition(journalled(run, tmp_path))
-    rows = rows_of(path)
-    last = max(row["t"] for row in rows if row["kind"] == "finding")
-    for row in rows:
-        if row["kind"] == "finding":
-            row["evidence"] = {"as": "it was"}
-    parent = list(read_records(reseal(path, rows)))
-    seen: list[Record] = []
-    for at in (last, last + 1):
-        made: list[Record] = []
-        moment = rewind(path, at, sink=made.append)
-        Simulation.resume(moment, run.team).run()
-        assert made[:at] == parent[:at]
-        seen += [row for row in made[at:] if isinstance(row, FindingRow)]
-    assert seen
-    assert all(row.evidence != {"as": "it was"} for row in seen if isinstance(row, FindingRow))
 
 
 def test_what_a_function_of_the_user_raised_is_driven_as_it_was_recorded(tmp_path: Path) -> None:
@@ -319,14 +253,14 @@ def test_an_event_that_was_accepted_is_not_redirected() -> None:
 def test_a_wrapped_team_is_not_run_again_from_a_record_of_another_edition(tmp_path: Path) -> None:
     """Its records are made by today's rules, also those before the fork."""
     parent = RecordedRun.read(HERE / "1/wrapped.dig.jsonl", payloads=True)
-    with pytest.raises(ReplayError, match=f"{NOT_COMPARED}, and a team is wrapped as today"):
+    with pytest.raises(ReplayError, match=REFUSED):
         Served(parent, 5, tmp_path)
     assert Served(parent, 0, tmp_path).at == 0
 
 
 @pytest.mark.parametrize("call", ["fork RUN --at 5 --runs FORKS", "why RUN --try",
                                   "try RUN --at 5 --tell agent-1=Submit."])  # fmt: skip
-def test_the_commands_refuse_a_run_that_healing_of_another_edition_has_changed(
+def test_the_commands_refuse_a_run_of_another_edition(
     call: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """With the reason, before anything is made."""
@@ -338,11 +272,11 @@ def test_the_commands_refuse_a_run_that_healing_of_another_edition_has_changed(
     with pytest.raises(SystemExit):
         digmon_main()
     (run,) = (tmp_path / "made").iterdir()
-    assert acted(of_first_edition(run / TRACE))
+    of_first_edition(run / TRACE)
     words = [{"RUN": str(run), "FORKS": "forks"}.get(word, word) for word in call.split()]
     monkeypatch.setattr("sys.argv", ["digmon", *words])
     with pytest.raises(SystemExit) as end:
         digmon_main()
     assert end.value.code == 2
-    assert re.search(HEALED, capsys.readouterr().err)
+    assert re.search(REFUSED, capsys.readouterr().err)
     assert not (tmp_path / "forks").exists() and not [*run.glob("why/*")]

@@ -29,7 +29,7 @@ from dig.graph import records
 from dig.graph.codec import encode
 from dig.graph.records import Emit, End, Record
 from dig.monitor.messages import Effect
-from dig.runtime.driver.recorded_requests import NOT_COMPARED
+from dig.runtime.driver.recorded_requests import check_edition
 from dig.traces.replay.changes import AskAgain, EditRecord, RunChange, TellAgent
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
@@ -84,9 +84,8 @@ class Served:
         """
         if at > len(parent.records):
             raise ReplayError(f"there is no record {at}; the last is {parent.last.t}")
-        edition = parent.graph.run.patterns
-        if at and edition != records.EDITION:
-            raise ReplayError(f"{NOT_COMPARED.format(edition)}, and a team is wrapped as today")
+        if at:
+            check_edition(parent.graph.run)
         for change in changes:
             check_change(parent, change, at)
         self.at, self._parent = at, parent

@@ -38,6 +38,7 @@ from dig.diagnosis.interventions.proposing import ask_again
 from dig.errors import DigError, ReplayError, SettingsError
 from dig.graph.codec import encode
 from dig.runtime.checkpoint import is_deterministic
+from dig.runtime.driver.recorded_requests import check_edition
 from dig.tasks.run import run_fork as forking
 from dig.tasks.run.arrange import Disturbance
 from dig.tasks.run.crew import Crew, model_crew, named_crew, simulated_crew, task_crew
@@ -158,7 +159,7 @@ class Replayer:
         """Make the team for replays.
 
         Raises:
-            ReplayError: Healing has acted in the run by another edition of the patterns.
+            ReplayError: The findings of the run are of another edition of the patterns.
             SettingsError: There is no such team, or the run was not one of simulated agents.
         """
         trying, source = self.trying, self.source
@@ -168,7 +169,7 @@ class Replayer:
             self._check_entry(source)
             return Crew({})  # it has no agents of ours: its own code runs again
         recorded = read_requests(source.trace, payloads=False)
-        recorded.check_edition()
+        check_edition(recorded.run)
         if gates := (recorded.header or {}).get("gates"):
             raise SettingsError(
                 f"{source.name} had {counted(len(gates), 'gate')}, and what they decided is not "

@@ -40,7 +40,7 @@ Request = Callable[[Monitor], list[Effect]]
 
 OWN_INCIDENTS = (
     records.TRIED_AGAIN, records.LEFT_OUT, records.WORK_AFTER_ANSWER, "gate deadline passed",
-    requests.PREVENTED, requests.DOWNGRADED, DECIDED, REPLACED, requests.REHEARSED,
+    requests.PREVENTED, requests.DOWNGRADED, DECIDED, REPLACED,
 )  # fmt: skip
 """The incidents that only a monitor records, besides `failed` and `waits`."""
 
@@ -70,7 +70,6 @@ class ReplayDriver:
         latest: The recorded records of the latest request, each with its line; the line is empty if
             the record was missing at the end.
         is_live: Whether the requests come from a host now, and nothing is compared.
-        edition: The edition of the patterns by which the findings of the run were made.
     """
 
     def __init__(
@@ -101,7 +100,7 @@ class ReplayDriver:
             ReplayError: The run cannot be driven again.
             DivergenceError: Another first record came out.
         """
-        self.edition = tape.run.patterns
+        requests.check_edition(tape.run)
         if setup.gates:
             raise ReplayError("the run has gates; what they decided is not recorded")
         self._tape = tape
@@ -118,8 +117,7 @@ class ReplayDriver:
         self.clock = Clock()
         self.clock.source = lambda: self.us / 1_000_000
         wall, processor = (timing.wall, timing.processor) if timing else (None, None)
-        copy = None if self.edition == records.EDITION else self._copy_findings
-        timing = Timing(self._stopwatch(wall), self._stopwatch(processor), self._slow, copy)
+        timing = Timing(self._stopwatch(wall), self._stopwatch(processor), self._slow)
         try:
             monitor = setup.monitor(tape.run.agents, self.clock, self, timing, fit=self._adapt)
         except errors.RuleError as error:
@@ -270,8 +268,6 @@ class ReplayDriver:
             return record
         if recorded is None:
             raise errors.CutOffError("the recorded run ends here")
-        if isinstance(record, records.Run):  # the findings after it are those of its edition
-            record = replace(record, patterns=self.edition)
         if self.lines is None:
             # The lines of a plain trace may be written otherwise, with blanks for instance.
             line, text = encode(record).encode(), encode(recorded.record).encode()
@@ -317,31 +313,12 @@ class ReplayDriver:
         is_slow = isinstance(row.detail, dict) and row.detail.keys() >= _SLOW
         return row.detail if is_slow else None
 
-    def _copy_findings(self, t: int, us: int) -> list[Record] | None:
-        """The recorded rows about findings, in a run of another edition of the patterns."""
-        if self._is_free(t):
-            return None
-        rows: list[Record] = []
-        while (
-            (row := self._recorded_row(t + len(rows)))
-            and requests.is_about_findings(row)
-            and row.us == us
-        ):
-            rows.append(row)
-        return rows
-
     def _diverges(self, recorded: Recorded, line: str) -> ReplayError:
         record = recorded.record
         if isinstance(record, IncidentRow) and record.what == records.FAILED:
             return ReplayError(
                 f"record {record.t} says that a part of the monitor failed "
                 f"({record.detail!r:.200}); why is not recorded, so it cannot be driven on here"
-            )
-        if isinstance(record, IncidentRow) and record.what == requests.REHEARSED:
-            return ReplayError(
-                f"at record {record.t} the run tried several agents for a step of healing "
-                "(--rehearse, which is no more), so it can be read and checked, but from there on "
-                "it can be neither driven again nor forked"
             )
         return errors.DivergenceError(record.t, bare(recorded.text), line)
 

@@ -10,10 +10,8 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from dig.errors import ReplayError
-from dig.graph import records
 from dig.graph.chain import BLOBS, HEADER
-from dig.graph.records import Emit, FindingRow, HealRow, IncidentRow, Record, Redirect, Run
-from dig.monitor.approvals import DECIDED
+from dig.graph.records import EDITION, Emit, Record, Redirect, Run
 from dig.monitor.messages import Output
 from dig.monitor.monitor import KEEP
 from dig.runtime.setup import Setup
@@ -26,13 +24,6 @@ UNNAMED = "unnamed_policies"
 DOWNGRADED, PREVENTED = "downgraded", "prevented"
 """The incidents about an intervention that was carried out only in part, or not at all, and about
 a note that came before any finding."""
-
-REHEARSED = "rehearsed"
-"""The incident of older runs in which several agents were tried for a step of healing."""
-
-NOT_COMPARED = "patterns of edition {}: findings and healing are not compared"
-"""The remark on a run whose findings were made by another edition of the patterns."""
-
 
 _BESIDE = ("version", "keep", UNNAMED)
 """Header keys that name no part; how much history is kept changes no record."""
@@ -163,22 +154,6 @@ class RecordedRequests:
         """The parts of the run, by the header; empty: unknown."""
         return _parts(self.header or {})
 
-    def check_edition(self) -> None:
-        """Refuse a run in which another edition of the patterns has healed.
-
-        Raises:
-            ReplayError: Something was, and today it would be otherwise.
-        """
-        edition = self.run.patterns
-        if edition == records.EDITION:
-            return
-        rows = self._again() if self._again else ()
-        if (healed := next((row.t for row in rows if _heals(row)), None)) is not None:
-            raise ReplayError(
-                f"{NOT_COMPARED.format(edition)}, and healing has acted in this run (record "
-                f"{healed}), so it can be neither driven again nor forked"
-            )
-
     @cached_property
     def policies(self) -> RecordedPolicies:
         """The acts of delivery policies in the run.
@@ -232,16 +207,15 @@ def _parts(header: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in header.items() if key not in _BESIDE}
 
 
-def _heals(record: Record) -> bool:
-    if not isinstance(record, IncidentRow):
-        return isinstance(record, HealRow) and record.action != "refused"
-    if record.what == records.WAITS:  # for a person to decide about healing
-        return isinstance(record.detail, dict) and "finding" in record.detail
-    return record.what in (PREVENTED, DECIDED, REHEARSED)
+def check_edition(run: Run) -> None:
+    """Refuse a run of another edition of the patterns: today's findings would be others.
 
-
-def is_about_findings(record: Record | None) -> bool:
-    """Whether a record is about a finding, omitted findings, or a reduced healing."""
-    if isinstance(record, IncidentRow):
-        return record.what in (records.LEFT_OUT, DOWNGRADED)
-    return isinstance(record, FindingRow | HealRow)
+    Raises:
+        ReplayError: The first record names another edition.
+    """
+    if run.patterns != EDITION:
+        raise ReplayError(
+            f"the findings of the run are of edition {run.patterns} of the patterns, and this "
+            f"version raises those of edition {EDITION}: it can be read and checked, but can "
+            "neither be driven again nor go on"
+        )

@@ -193,37 +193,21 @@ class TeamRun:
         Raises:
             SettingsError: The data describe no run, or one that has another name in this version.
         """
-        if about.get("rehearse"):
-            raise SettingsError(
-                "the run tried several agents for each step of healing (--rehearse, which is no "
-                "more), so it cannot be made again; its trace can still be read and checked"
-            )
         try:
             # Older files lack the attributes that were added later.
             names = [f.name for f in fields(cls) if f.name not in _ADDED or f.name in about]
             values = {name: about[name] for name in names}
-            values["limits"] = Limits(**values["limits"])
-            values["budget"] = Budget(**values["budget"])
-            values["profile"] = _read_profile(values["profile"])
-            values["detectors"] = tuple(values["detectors"])
-            values["judging"] = Judging(**values.get("judging", {}))
-            values["means"] = tuple(values.get("means", MEANS))
-            usual = values.get("usual")
-            values["usual"] = usual and Usual(usual["runs"], dict(usual["counts"]))
             if "policy" in values:
                 values["policy"] = read_policy(values["policy"])
-            run = cls(**values)
-            # A dataclass takes any types, and the file may have others than these.
-            _adapter().validate_python(asdict(run))
-            name = run.name
+            run = _adapter().validate_python(values)
         except SettingsError:
             raise
         except ValidationError as error:
             raise _no_run(": ".join(first_wrong(error))) from None
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise _no_run(error) from None
-        if name != about.get("run"):
-            raise SettingsError(f"the run {about.get('run')!r} would be {name!r} here")
+        if run.name != about.get("run"):
+            raise SettingsError(f"the run {about.get('run')!r} would be {run.name!r} here")
         return run
 
     @classmethod
@@ -287,16 +271,6 @@ _ADDED_POLICY = ("budget",)
 @cache
 def _adapter() -> TypeAdapter[TeamRun]:
     return TypeAdapter(TeamRun)
-
-
-def _read_profile(habits: Mapping[str, Any]) -> Profile:
-    if unknown := habits.keys() - {habit.name for habit in fields(Profile)}:
-        listed = safe_text(", ".join(sorted(unknown)), 200)
-        raise SettingsError(
-            f"simulated agents of this version have no habit {listed}: the run cannot be run or "
-            "forked here; its trace can be read, checked and replayed as ever"
-        )
-    return Profile(**habits)
 
 
 def _no_run(reason: object) -> SettingsError:

@@ -20,7 +20,7 @@ from dig.errors import CutOffError, ReplayError, RuleError, TraceError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import EDITION, FindingRow
 from dig.runtime.driver.drive import ReplayDriver
-from dig.runtime.driver.recorded_requests import RecordedRequests
+from dig.runtime.driver.recorded_requests import RecordedRequests, check_edition
 from dig.runtime.setup import Setup
 from dig.traces.journal.segments import fault, trace_path
 
@@ -107,14 +107,10 @@ def setup_of(tape: RecordedRequests, parts: Setup | None = None) -> Setup:
 
     Raises:
         ReplayError: The trace has no header, or names parts that are neither dig's nor given; or
-            healing has acted in it by another edition of the patterns.
+            its findings are of another edition of the patterns.
     """
-    tape.check_edition()
-    if parts is None:
-        parts = _ours(tape)
-    elif tape.parts and tape.run.patterns != EDITION:  # today there are others
-        ours = _ours(tape)
-        parts = replace(parts, detectors=ours.detectors, healers=ours.healers)
+    check_edition(tape.run)
+    parts = parts or _ours(tape)
     return replace(tape.fit(parts), keep=None)  # all of its history can be looked at
 
 
@@ -144,13 +140,11 @@ class Rerun:
         records: The number of records that were reproduced byte by byte.
         is_finished: Whether the recorded run had ended.
         graph: The graph at its end.
-        edition: The edition of its patterns; the findings of another than today's are copied.
     """
 
     records: int
     is_finished: bool
     graph: InteractionGraph
-    edition: int
 
 
 def rerun(path: Path, setup: Setup | None = None) -> Rerun:
@@ -173,4 +167,4 @@ def rerun(path: Path, setup: Setup | None = None) -> Rerun:
     except CutOffError:  # as far as it goes, it is the same
         pass
     graph = driver.host.monitor.graph
-    return Rerun(driver.same, graph.finished is not None, graph, driver.edition)
+    return Rerun(driver.same, graph.finished is not None, graph)
