@@ -24,19 +24,31 @@ def view(
         Path, typer.Argument(help="A run directory, a trace, or a directory of runs.")
     ] = Path("runs"),
     port: Port = 0,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The TOML file that gets a rule when you mark a finding as a false alarm; else "
+            "pyproject.toml, if it has a table [tool.digmon], else digmon.toml.",
+        ),
+    ] = None,
     no_open: Annotated[
         bool, typer.Option("--no-open", help="Open no browser; only print the address.")
     ] = False,
 ) -> None:
     """Show runs in a browser, and follow those that are going on. Ctrl-C ends it.
 
-    The address works on this machine only, and only as it is printed: it contains a secret.
-    Nothing can be changed through it.
+    A directory may be made later. The address works on this machine only, and only as it is
+    printed: it contains a secret. Through it you can write notes on runs, and rules of a policy.
     """
-    from dig.show.server.server import serve, wait_for_a_signal
+    from dig.detectors.settings_file import find_settings
+    from dig.show.server.server import SETTINGS, serve, wait_for_a_signal
 
-    with serve(path, port, opens=not no_open) as address:
+    settings = find_settings(config) or SETTINGS
+    with serve(path, port, opens=not no_open, settings=settings) as address:
         print(address, flush=True)
+        if not path.exists():
+            warn(f"{path} does not exist yet; what comes there is shown")
         warn("serving until Ctrl-C")
         wait_for_a_signal()
 

@@ -228,6 +228,21 @@ def apply_policy(policy: Policy, graph: InteractionGraph, finding: Finding) -> F
     return replace(finding, silenced=rule.reason_text) if rule and rule.action == "off" else finding
 
 
+def silencing_rule(graph: InteractionGraph, finding: Finding, reason: str) -> Rule:
+    """The rule that silences a finding, and those of its pattern about the same agents and types.
+
+    Args:
+        graph: The graph in which the finding was raised.
+        finding: The finding.
+        reason: The reason, shown wherever the rule has an effect.
+    """
+    agents, types = (
+        tuple(sorted(next(filter(None, sides), ())))
+        for sides in (_agents(graph, finding), _types(graph, finding))
+    )
+    return Rule(action="off", pattern=finding.pattern, agents=agents, types=types, reason=reason)
+
+
 def _names(key: str, value: Any) -> tuple[str, ...]:
     # A string would be taken for its letters.
     if isinstance(value, list | tuple | set | frozenset):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -74,11 +75,14 @@ def test_run_view_shows_the_run_and_ends_with_it(tmp_path: Path) -> None:
     assert "outcome" in out
 
 
-def test_a_directory_that_is_not_there_is_said_to_be_none(call: Any, tmp_path: Path) -> None:
-    """In a sentence, with nothing on standard output."""
-    code, out, err = call("view", "--no-open", tmp_path / "none")
-    assert (code, out) == (2, "")
-    assert "none: cannot be read" in err
+def test_a_directory_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
+    """Its list is empty, and has each run that comes."""
+    with started("view", tmp_path / "runs", "--no-open") as process:
+        address = line(process.stdout)
+        assert "does not exist yet; what comes there is shown" in line(process.stderr)
+        assert json.loads(urlopen(f"{address}runs").read())["runs"] == []
+        directory(tmp_path / "runs", "one", solved())
+        assert b"<title>" in urlopen(f"{address}run/one/").read()
 
 
 def test_a_port_that_is_taken_is_said_to_be(call: Any, tmp_path: Path) -> None:

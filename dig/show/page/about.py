@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dig._util.text import one_line
+from dig._util.text import one_line, safe_text
 from dig.detectors.rings import rings_without_answer
 from dig.detectors.run_so_far import FiveLines
 from dig.show.follower import RunFollower
-from dig.show.runs.summary import State, quality, read_beside, stored_state
+from dig.show.runs.summary import State, quality, read_beside, read_note, stored_state
 from dig.traces.journal.journal import RESULT, SIDE
 from dig.traces.journal.reader import trace_path
 from dig.traces.usage import cost_text, is_number
@@ -24,7 +25,8 @@ def page_head(path: Path, follower: RunFollower, *, private: bool = False) -> di
 
     `execution`, `task`, `team`, `method`, `agents_are` and `began` are of the side file, as far as
     they are texts; `score` is of the result; `state` is what a run without an end is; `file` is the
-    name of the trace; `verdict` has the lines about the run, as far as it was followed, `requests`
+    name of the trace, `place` its path for a command line; `note` is what a person has written on
+    it; `verdict` has the lines about the run, as far as it was followed, `requests`
     what happened to those of a session, `is_fork` whether it continues another run, and `answer`
     how good its answer is.
     `dig.diagnosis.pictures` adds what pages of other things have: `unit` of time, `lanes` (what a
@@ -43,6 +45,8 @@ def page_head(path: Path, follower: RunFollower, *, private: bool = False) -> di
         "file": one_line(trace.parent.name if path.is_dir() else trace.name, 120),
         "score": _score(result.get("score")),
         "state": state,
+        "place": shlex.quote(safe_text(path)),
+        "note": "" if private else read_note(path),
         "is_fork": "forked_from" in side,
         "verdict": verdict.lines() if so_far.run else [],
         "requests": so_far.requests if so_far.run else {},

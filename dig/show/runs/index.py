@@ -21,11 +21,11 @@ from dig.traces.journal.durable_files import write_file
 from dig.traces.journal.journal import RESULT, SIDE
 from dig.traces.journal.segments import TRACE, is_run, segments
 
-from .summary import RunSummary, stored_state, summarise
+from .summary import RunSummary, note_path, stored_state, summarise
 
 INDEX = ".index.json"
 _SUFFIX = ".dig.jsonl"
-_VERSION = 8
+_VERSION = 9
 
 Row = tuple[str, str, str]
 """A stamp, a summary as JSON, and a sum over both."""
@@ -86,7 +86,7 @@ def run_paths(folder: Path) -> list[Path]:
 def _stamp(path: Path) -> str:
     """A text for the state of a run's files and the version of the reader."""
     first = path if path.is_file() else path / TRACE
-    files = [*segments(first)]
+    files = [*segments(first), note_path(path)]
     files += [path / name for name in (RESULT, SIDE) if path.is_dir()]
     sizes = []
     for file in files:

@@ -26,6 +26,10 @@ from dig.traces.journal.recovery import is_cut_off
 from dig.traces.journal.segments import fault, segment_path
 from dig.traces.usage import is_number
 
+NOTE = "note.txt"
+MOST_NOTE = 4_000
+"""The characters of a person's note on a run."""
+
 MOST_REQUESTS = 10_000
 """The number of requests whose first words are remembered."""
 
@@ -65,6 +69,7 @@ class RunSummary:
         waits: The activations that wait for a person, each with `activation`, `agent`, `since`
             (a date, if the run has one), `since_s` (on its clock), and the first words of its
             `request`.
+        note: The note that a person has written on it; empty: none.
     """
 
     path: str
@@ -92,6 +97,7 @@ class RunSummary:
     requests: dict[str, int] = field(default_factory=dict)
     headline: str = ""
     waits: list[dict[str, Any]] = field(default_factory=list)
+    note: str = ""
 
     @property
     def name(self) -> str:
@@ -222,6 +228,7 @@ def follow_run(path: Path) -> tuple[RunSummary, RunFollower]:
         requests=follower.so_far.requests,
         headline=headline.says if headline else "",
         waits=waits.rows(texts.get("began")),
+        note=read_note(path),
         **{key: texts.get(key) for key in ("method", "began", "agents_are", "data_are", "team")},
     )
     return summary, follower
@@ -262,6 +269,19 @@ def read_beside(path: Path, name: str) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return body if isinstance(body, dict) else {}
+
+
+def note_path(run: Path) -> Path:
+    """The file of the note on a run: in its directory, or beside a trace file."""
+    return run / NOTE if run.is_dir() else run.with_name(f"{run.name}.{NOTE}")
+
+
+def read_note(run: Path) -> str:
+    """The note that a person has written on a run; empty: none."""
+    try:
+        return read_file(note_path(run)).decode(errors="replace")[:MOST_NOTE].strip()
+    except OSError:
+        return ""
 
 
 def _is_torn(path: Path, lines: int) -> bool:

@@ -6,6 +6,11 @@
 /TOKEN/run/NAME/events    its head and rows, as server-sent events
 /TOKEN/run/NAME/with/NAME the page of two runs, one below the other
 /TOKEN/NAME.js, .css      the files of the list
+
+And, by POST alone, what a person writes (see `acts`):
+
+/TOKEN/run/NAME/note         a note on a run
+/TOKEN/run/NAME/false-alarm  a rule that silences a finding
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ from dig.show.page.writing import comparison
 from dig.show.runs.summary import RunSummary, grade, quality, read_beside
 from dig.traces.journal.journal import SIDE
 
+from .acts import Acts
 from .following import TraceFollower
 from .shelf import Shelf
 
@@ -71,11 +77,13 @@ class Routes:
         shelf: The runs.
         root: The address below which all pages are.
         wait: Waits so many seconds, and says whether the server closes.
+        acts: Carries out what a person writes.
     """
 
     shelf: Shelf
     root: str
     wait: Callable[[float], bool]
+    acts: Acts
 
     def start(self) -> str:
         """The first page for a visitor, relative to the root."""
@@ -112,6 +120,23 @@ class Routes:
             case (b"run", name, b"events"):
                 events = stream(self._run(name), _number(last_event), self.wait)
                 return PageResponse(EVENTS, events)
+            case _:
+                raise RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
+
+    def act(self, parts: tuple[bytes, ...], body: bytes) -> PageResponse:
+        """Carry out what a person writes, and answer.
+
+        Args:
+            parts: The parts of the path, as the guard returns them.
+            body: The body of the request.
+
+        Raises:
+            RefusedError: There is no such act, or it is not to be done.
+        """
+        match parts:
+            case (b"run", name, act):
+                done = self.acts.carry_out(self._run(name), act, body)
+                return PageResponse(JSON, json.dumps(done).encode())
             case _:
                 raise RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
 

@@ -3,6 +3,7 @@
 Any page that is open in a browser can send requests to any port of the machine, and by
 a name of its own that it lets point to 127.0.0.1 (DNS rebinding) read the answers. So the names
 `Host` and `Origin` are compared with those that the server has, and the path begins with a secret.
+A request that writes must name this origin, and have a type that no form can send.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from urllib.parse import unquote_to_bytes
 
 from dig.errors import RefusedError
 
-METHODS = ("GET", "HEAD")
+METHODS = ("GET", "HEAD", "POST")
+JSON_TYPE = "application/json"
 MOST_TARGET = 2000
 ADDRESS = "127.0.0.1"
 _TOKEN_BYTES = 16
@@ -68,16 +70,22 @@ class RequestGuard:
             RefusedError: The request is refused; the message says why.
         """
         if method not in METHODS:
-            raise RefusedError(
-                HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD; nothing can be changed"
-            )
+            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, f"only {', '.join(METHODS)}")
         hosts = headers.get_all("Host") or ()
         if len(hosts) != 1 or hosts[0] not in self._hosts:
             raise RefusedError(
                 HTTPStatus.MISDIRECTED_REQUEST, "this is not the name of this server"
             )
         allowed = [f"http://{host}" for host in self._hosts]
-        if any(origin not in allowed for origin in headers.get_all("Origin") or ()):
+        origins = headers.get_all("Origin") or ()
+        is_foreign = any(origin not in allowed for origin in origins)
+        if method == "POST":
+            # A browser names the origin of every such request, and sends none of this type to
+            # another origin without asking that first; this server never says yes.
+            is_ours = len(origins) == 1 and origins[0] == f"http://{hosts[0]}"
+            is_same = headers.get("Sec-Fetch-Site", "same-origin") == "same-origin"
+            is_foreign = not (is_ours and is_same and headers.get_content_type() == JSON_TYPE)
+        if is_foreign:
             raise RefusedError(HTTPStatus.FORBIDDEN, "not for pages from elsewhere")
         if not target.startswith("/") or len(target) > MOST_TARGET:
             raise RefusedError(HTTPStatus.BAD_REQUEST, "this is no path")

@@ -13,7 +13,7 @@ import socket
 import sys
 import time
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,15 +25,19 @@ from typing import Any
 
 from dig.errors import RefusedError, SettingsError
 
+from .acts import Acts
 from .page_routes import PageResponse, Routes
 from .request_guard import ADDRESS, METHODS, RequestGuard
 from .shelf import Shelf
+
+SETTINGS = Path("digmon.toml")
+"""The file for rules about false alarms, where no other is named."""
 
 MOST_CONNECTIONS = 64
 KEPT = 4
 """One place in so many is kept for requests whose address is right."""
 
-MOST_HEAD = 16 * 1024
+MOST_HEAD, MOST_BODY = 16 * 1024, 32 * 1024
 ASKING_S, ANSWERING_S = 5.0, 10.0
 ENDING_S = 0.5
 CLOSING_S = 2.0
@@ -68,13 +72,16 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 128
     allow_reuse_address = os.name == "posix"  # elsewhere it would let others take the port
 
-    def __init__(self, shelf: Shelf, port: int = 0, token: str | None = None) -> None:
+    def __init__(
+        self, shelf: Shelf, port: int = 0, token: str | None = None, settings: Path = SETTINGS
+    ) -> None:
         """Listen.
 
         Args:
             shelf: The runs.
             port: The port; 0: any free one.
             token: The secret of its addresses; ``None``: a new one.
+            settings: The file to which rules about false alarms are added.
 
         Raises:
             SettingsError: The port is taken, or not to be had.
@@ -91,7 +98,7 @@ class Server(ThreadingHTTPServer):
             reason = error.strerror or error
             raise SettingsError(f"cannot listen on port {port}: {reason}; try another") from None
         self.guard = RequestGuard(self.server_port, token)
-        self.routes = Routes(shelf, self.guard.root, self._closing.wait)
+        self.routes = Routes(shelf, self.guard.root, self._closing.wait, Acts(settings))
 
     @property
     def address(self) -> str:
@@ -180,36 +187,53 @@ class _Handler(BaseHTTPRequestHandler):
 
     def handle(self) -> None:
         """Answer a request that arrives in time."""
-        head = self._head()
-        self.connection.settimeout(self.server.answering_s)
+        self._until = time.monotonic() + self.server.asking_s
+        head, _, body = self._receive(b"", lambda data: _BLANK in data, MOST_HEAD).partition(_BLANK)
         # The parser of the library reads from a file, and must not wait for the socket.
-        self.rfile = io.BufferedReader(io.BytesIO(head))
+        self.rfile = io.BufferedReader(io.BytesIO(head + _BLANK))
         self.raw_requestline = self.rfile.readline(MOST_HEAD)
-        if not head.endswith(_BLANK):
+        if len(head) + len(_BLANK) > MOST_HEAD:
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         elif self.parse_request():
             try:
-                parts = self.server.guard.check(self.command, self.path, self.headers)
-                self.server.admit(self.connection)
-                answer = self.server.routes.answer(parts, self.headers.get("Last-Event-ID"))
+                answer = self._answer(body)
             except RefusedError as refusal:
                 self._refuse(refusal.status, str(refusal))
             else:
                 self._send(answer)
 
-    def _head(self) -> bytes:
-        """The head of the request; the body is ignored."""
-        head, until = b"", time.monotonic() + self.server.asking_s
-        while _BLANK not in head and len(head) < MOST_HEAD:
-            remaining_s = until - time.monotonic()
+    def _answer(self, body: bytes) -> PageResponse:
+        """Answer a request; the body is only read of a request that writes.
+
+        Args:
+            body: As much of the body as came with the head.
+        """
+        routes = self.server.routes
+        parts = self.server.guard.check(self.command, self.path, self.headers)
+        self.server.admit(self.connection)
+        if self.command != "POST":
+            return routes.answer(parts, self.headers.get("Last-Event-ID"))
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdecimal() and len(length) < 9):
+            raise RefusedError(HTTPStatus.LENGTH_REQUIRED, "how long is it?")
+        if int(length) > MOST_BODY:
+            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MOST_BODY:,} bytes")
+        body = self._receive(body, lambda data: len(data) >= int(length), MOST_BODY)
+        return routes.act(parts, body[: int(length)])
+
+    def _receive(self, data: bytes, is_whole: Callable[[bytes], bool], most: int) -> bytes:
+        """Read until a request has a whole part, or is longer than it may be."""
+        while not is_whole(data) and len(data) <= most:
+            remaining_s = self._until - time.monotonic()
             if remaining_s <= 0:
                 raise TimeoutError
             self.connection.settimeout(remaining_s)
             part = self.connection.recv(4096)
             if not part:
                 raise ConnectionAbortedError
-            head += part
-        return b"".join(head.partition(_BLANK)[:2])
+            data += part
+        self.connection.settimeout(self.server.answering_s)
+        return data
 
     def _send(self, answer: PageResponse) -> None:
         content = answer.content
@@ -256,22 +280,25 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serve(path: Path, port: int = 0, *, opens: bool = True) -> Iterator[str]:
+def serve(
+    path: Path, port: int = 0, *, opens: bool = True, settings: Path = SETTINGS
+) -> Iterator[str]:
     """Serve a run or a directory of runs while a block lasts, and open a browser.
 
     Args:
-        path: A run directory, a trace file, or a directory of runs.
+        path: A run directory, a trace file, or a directory of runs, which may come later.
         port: The port to listen on; 0: any free one.
         opens: Whether to open a browser, if there is one; by default it does.
+        settings: The file to which rules about false alarms are added.
 
     Yields:
         Its address.
 
     Raises:
-        TraceError: There is no such run or directory.
+        TraceError: The file is no trace, or the directory cannot be read.
         SettingsError: The port is not available.
     """
-    server = Server(Shelf(path), port)
+    server = Server(Shelf(path), port, settings=settings)
     with server.running():
         if opens:
             open_browser(server.guard.invitation())

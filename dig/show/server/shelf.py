@@ -23,8 +23,7 @@ class Shelf:
     """A run, or the runs of a directory.
 
     Attributes:
-        path: The run, its trace, or the directory.
-        is_one: Whether it is one run.
+        path: The run, its trace, or the directory, which may come later.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
@@ -35,10 +34,9 @@ class Shelf:
             clock: Seconds.
 
         Raises:
-            TraceError: There is no such run or directory, or the file is no trace.
+            TraceError: The directory cannot be read, or the file is no trace.
         """
         self.path = path.absolute()
-        self.is_one = path.is_file() or is_run(path)
         self._clock = clock
         self._lock = Lock()
         self._listed: list[RunSummary] = []
@@ -47,12 +45,19 @@ class Shelf:
         if self.is_one:  # the first line of what is no trace is refused
             next(Tail(self.path).read(is_growing=True), None)
 
+    @property
+    def is_one(self) -> bool:
+        """Whether it is one run."""
+        return self.path.is_file() or is_run(self.path)
+
     def paths(self) -> dict[bytes, Path]:
         """The present runs, by name.
 
         Raises:
             TraceError: The directory cannot be read.
         """
+        if not self.path.exists():
+            return {}
         paths = [self.path] if self.is_one else run_paths(self.path)
         return {os.fsencode(path.name): path for path in paths}
 
@@ -73,7 +78,7 @@ class Shelf:
         with self._lock:
             began = self._clock()
             if began >= self._until:
-                self._listed = overview(self.path)
+                self._listed = overview(self.path) if self.path.exists() else []
                 took = self._clock() - began
                 # In proportion to the cost, so that a huge directory is not read all the time.
                 self._until = began + max(LEAST_AGE_S, PATIENCE * took)

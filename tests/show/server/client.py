@@ -26,7 +26,8 @@ class Response(NamedTuple):
 @contextmanager
 def serving(path: Path, **settings: Any) -> Iterator[Server]:
     """A server of a run or a directory."""
-    server = Server(Shelf(path), settings.pop("port", 0), settings.pop("token", TOKEN))
+    policy = {"settings": settings.pop("settings")} if "settings" in settings else {}
+    server = Server(Shelf(path), settings.pop("port", 0), settings.pop("token", TOKEN), **policy)
     for name, value in settings.items():
         setattr(server, name, value)
     with server.running():

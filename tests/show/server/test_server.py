@@ -32,7 +32,7 @@ from tests.show.server.client import (
     serving,
 )
 from tests.traces.journals import story, write
-from tests.traces.runs import directory, hasty, solved
+from tests.traces.runs import directory, hasty, solved, store
 
 
 @pytest.fixture(scope="module")
@@ -128,11 +128,11 @@ def test_an_invitation_shows_the_way_once(server: Server) -> None:
     assert send(server, path).status == 403
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "x"])
-def test_nothing_can_be_changed(server: Server, method: str) -> None:
-    """Only GET and HEAD are answered."""
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "x"])
+def test_other_methods_are_refused(server: Server, method: str) -> None:
+    """No preflight is answered, so no page from elsewhere gets to send JSON."""
     answer = get(server, "runs", method)
-    assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD")
+    assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD, POST")
 
 
 def test_head_is_get_without_its_content(server: Server) -> None:
@@ -197,10 +197,18 @@ def test_whatever_is_asked_for_is_there_or_is_not(server: Server, path: str) -> 
     assert get(server, path).status in (200, 400, 404)
 
 
-def test_a_directory_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    """One learns it before the address is printed."""
-    with pytest.raises(TraceError, match="cannot be read"):
-        Shelf(tmp_path / "none")
+@pytest.mark.parametrize("name", ["runs", "run", "t.dig.jsonl"])
+def test_what_is_not_there_yet_is_waited_for(tmp_path: Path, name: str) -> None:
+    """A directory of runs, a run or a trace: its page is that of any other."""
+    with serving(tmp_path / name) as server:
+        assert json.loads(get(server, "runs").body)["runs"] == []
+        assert get(server).status == 200
+        if name == "t.dig.jsonl":
+            store(tmp_path / name, solved())
+        else:
+            directory(tmp_path if name == "run" else tmp_path / "runs", "run", solved())
+        assert get(server).status == (200 if name == "runs" else 302)
+        assert get(server, f"run/{name.removesuffix('s')}/").status == 200
 
 
 def test_a_file_that_is_no_trace_is_an_error(tmp_path: Path) -> None:
