@@ -132,6 +132,7 @@ class Rows:
             "severity": finding.severity,
             "silenced": None if finding.silenced is None else one_line(finding.silenced),
             "like": one_line(like, 400),
+            "agents": [one_line(agent) for agent in kind.agents[:1]],
             "title": describe.pattern_title(finding.pattern),
             "plain": describe.plain_text(finding, graph.run.limits, self.follower.so_far.agents),
             "says": describe.finding_text(finding, graph),

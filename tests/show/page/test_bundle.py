@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dig.show.page.html_page import bundle, modules
+from dig.show.page.html_page import bundle, modules, policy
 
 
 def test_a_module_comes_after_what_it_needs_and_once() -> None:
@@ -53,11 +53,12 @@ def test_every_module_of_the_page_is_needed() -> None:
 def test_the_page_loads_nothing_and_makes_no_markup_of_text() -> None:
     """What would let a payload become an element, or a request, is used nowhere."""
     script = bundle(modules(), "main")
-    words = (
-        "innerHTML outerHTML insertAdjacentHTML document.write eval( fetch( import( http: https:"
-    )
+    words = "innerHTML outerHTML insertAdjacentHTML document.write eval( import( http: https:"
     for word in words.split():
         assert word not in script
+    # What a person writes goes to the page's own server; a report may connect to nothing.
+    assert [name for name, text in modules().items() if "fetch(" in text] == ["acts"]
+    assert "connect-src" not in policy() and "default-src 'none'" in policy()
 
 
 def test_the_files_of_the_page_are_short() -> None:

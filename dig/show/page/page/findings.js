@@ -1,6 +1,7 @@
 // The list of findings: errors first, then in order of time. Repeats are one row that opens. The
 // chosen finding says why it was raised, what proves it, and what healing did.
 
+import { commands, falseAlarm } from "./acts.js";
 import { h, refill } from "./dom.js";
 import { clockOf, story } from "./pieces.js";
 import { way } from "./way.js";
@@ -156,6 +157,8 @@ export class Findings {
           onclick: () => app.setHops(app.view.hops + 1),
         }),
       ),
+      commands(app, one),
+      falseAlarm(app, one),
     );
   }
 

@@ -86,7 +86,7 @@ export function startKeys(app, dialog) {
   );
   document.addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || dialog.open) return;
-    const inField = e.target.closest("input:not([type=range]), details .sheet");
+    const inField = e.target.closest("input:not([type=range]), textarea, details .sheet");
     if (inField && e.key !== "Escape") return;
     const isOwn = e.target.closest("button, summary, [role=tab], [role=option], .panel");
     if (isOwn && ([" ", "Enter"].includes(e.key) || e.key.startsWith("Arrow"))) return;

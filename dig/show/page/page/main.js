@@ -1,5 +1,6 @@
 // Puts the page together. `window.dig` is the page at work, and what it shows as plain values.
 
+import { copy } from "./acts.js";
 import { App } from "./app.js";
 import { Cards } from "./cards.js";
 import { Details } from "./details.js";
@@ -61,24 +62,12 @@ const buttons = {
   end: () => app.setAt(null),
   theme: () => app.toggleTheme(),
   help: () => $("keys").showModal(),
-  copy: () => copy(),
+  copy: () => {
+    app.address.update();
+    copy(app, location.href, $("copy"));
+  },
 };
 for (const [id, act] of Object.entries(buttons)) $(id).addEventListener("click", act);
-
-async function copy() {
-  app.address.update();
-  try {
-    await navigator.clipboard.writeText(location.href);
-    app.say("The link is copied.");
-    $("copy").textContent = "Copied";
-  } catch {
-    app.say("The link is in the address bar.");
-    $("copy").textContent = "In the address bar";
-  }
-  setTimeout(() => {
-    $("copy").textContent = "Copy link";
-  }, 2000);
-}
 
 new ResizeObserver(() => app.resize()).observe($("picture"));
 addEventListener("popstate", () => app.open(location.hash));

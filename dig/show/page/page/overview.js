@@ -1,5 +1,6 @@
 // The run in numbers: sums, who sent how much to whom, and each agent's work.
 
+import { note } from "./acts.js";
 import { h, refill } from "./dom.js";
 import { FATES } from "./model.js";
 import { whyItFailed } from "./diagnosis.js";
@@ -18,13 +19,14 @@ export class Overview {
 
   update() {
     const { model, painter } = this.app;
-    const version = [this.app.pace.version, model.head.verdict?.length, painter.theme?.ground].join();
+    const version = [this.app.pace.version, model.head.verdict?.length, model.head.note, this.app.live === null, painter.theme?.ground].join();
     if (version === this.version) return;
     this.version = version;
     refill(
       this.element,
       this._verdict(),
       whyItFailed(this.app),
+      note(this.app),
       h("section", {}, h("h3", { text: "In numbers" }), this._numbers()),
       h("section", {}, h("h3", { text: "Who sent how many events to whom" }), this._matrix()),
       h("section", {}, h("h3", { text: "Agents" }), this._agents()),
