@@ -222,11 +222,11 @@ def _report_row(directory: Path, records: int, twin: Path | None = None) -> tupl
 
 def twin_rows(execution: "Execution", twin: "Execution") -> "list[Row]":
     """Return the difference made by the monitor: both ends, and the healing."""
-    without, watched = dict(twin.verdict.lines()), dict(execution.verdict.lines())
+    without, watched = twin.verdict, execution.verdict
     return [
-        ("without the monitor", without["end"]),
-        ("with it", watched["end"]),
-        ("what it did", watched["healing"]),
+        ("without the monitor", f"{without.headline} {without.ended}"),
+        ("with it", f"{watched.headline} {watched.ended}"),
+        ("what it did", watched.monitor),
     ]
 
 

@@ -5,7 +5,8 @@
 - `watch`: a graph with detectors that look at every record.
 - `usual`, `team_usual`: findings that good runs raise, too, and that are no alarm.
 - `finding`, `describe`, `paths`: findings, findings in words, and the paths that prove them.
-- `run_so_far`, `headline`, `mended`: the verdict on a run, its first line, and mended findings;
+- `run_so_far`, `five_answers`: a run as far as it was followed, and the five answers about it;
+- `headline`, `mended`: the sentence about a failed request, and mended findings;
   `rings`, `late_turns`: rings of agents, and turns after the end of their request.
 - `interventions`, `notes`: the means of healing, and notes to agents; `ladder`: the common part of
   the steps of healers; `siblings`: agents that were given like work.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from dig._util.html import MOST_ROWS, Cell, Faint, Hop, Way, table
 from dig._util.text import anything, counted, name, one_line
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import base_name
+from dig.graph.records import FindingRow, base_name
 
 WATCHDOG: Final = "watchdog"
 
@@ -215,6 +215,39 @@ def concerned_nodes(graph: InteractionGraph, finding: Finding) -> tuple[list[str
         elif node in graph.agents:
             agents.append(node)
     return events, [agent for agent in dict.fromkeys(agents) if agent is not None]
+
+
+def responsible_agents(graph: InteractionGraph, finding: Finding | FindingRow) -> list[str]:
+    """The agents of a finding who acted, or who wait; instances count as their agent.
+
+    The evidence names them, or else the subject does: the agent of an activation, or the sender of
+    an event.
+    """
+    subject, evidence = finding.subject, finding.evidence
+    if not (isinstance(subject, Mapping) and isinstance(evidence, Mapping)):
+        return []
+    for key in ("agent", "agents", "path", "waiting", "last"):
+        named = evidence.get(key)
+        if key == "last":
+            named = named or subject.get("activation") or subject.get("event")
+        texts = [named] if isinstance(named, str) else named
+        if not isinstance(texts, Iterable):
+            continue
+        agents = [_agent_of(graph, text) for text in texts if isinstance(text, str)]
+        if any(agents):
+            return [*dict.fromkeys(base_name(agent) for agent in agents if agent)]
+    return []
+
+
+def _agent_of(graph: InteractionGraph, text: str) -> str | None:
+    """The agent of that name, of that activation, or that sent that event."""
+    h = graph.history
+    n, v = h.event(text), h.activation(text)
+    if n is not None:
+        return h.sender(n)
+    if v is not None:
+        return h.agent(v)
+    return text if text in graph.agents or text in h.agents else None
 
 
 class FindingKind(NamedTuple):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from dig._util.text import one_line, safe_text
+from dig.detectors.five_answers import FiveAnswers
 from dig.show.document import Candidate, Diagnosis, cause
 from dig.show.page.rows import MOST_TEXT
 from dig.show.page.writing import Report, write_page
@@ -140,7 +142,11 @@ def draw_conversation(conversation: Conversation, diagnosis: Diagnosis, out: Pat
     ]  # fmt: skip
     culprit = cause(diagnosis)
     sentence = culprit.says if culprit else "No agent can be named."
-    head = {"state": "taken as failed", "bands": bands, "verdict": [["end", sentence]]}
+    head = {
+        "state": "taken as failed",
+        "bands": bands,
+        "answers": asdict(FiveAnswers(headline=sentence)),
+    }
     return page.write(out, head)
 
 

@@ -102,8 +102,8 @@ _HEALING = {
         "sent a note to {who}", "sent note {event} to {to}", "sent {number} notes",
     ),
     "answer": (
-        "sent the answer back to {who}", "sent {event} to {to} instead{note}",
-        "sent {number} answers back",
+        "held the answer of {who}", "sent {event} to {to} instead{note}",
+        "held {number} answers",
     ),
     "reroute": (
         "redirected a message to {who}", "sent {event} to {to} instead{note}",

@@ -9,12 +9,12 @@ from typing import Any
 
 from dig._util.html import Card, strip, table
 from dig._util.text import counted, one_line, value_text
-from dig.detectors.describe import counts_text, finding_text, pattern_title, plain_text
+from dig.detectors.describe import counts_text
 from dig.detectors.finding import Finding, findings_html
-from dig.detectors.run_so_far import FiveLines
+from dig.detectors.five_answers import ANSWERS, FiveAnswers
+from dig.detectors.run_so_far import RunSoFar
 from dig.errors import BudgetExceeded
 from dig.graph.graph import InteractionGraph
-from dig.graph.words import moment
 
 STALLED = "nothing could happen any more"
 """Why a run is stopped in which no agent is at work, and nothing is due."""
@@ -22,7 +22,7 @@ STALLED = "nothing could happen any more"
 MOST_EXPLAINED = 3
 """The most findings that a notebook explains, each with its paths."""
 
-_RED, _MAUVE, _GREEN = "#b3261e", "#a2447f", "#00785a"
+_RED, _MAUVE, _GREEN, _GREY = "#b3261e", "#a2447f", "#00785a", "#5b6472"
 
 GAVE_UP = "gave up"
 """The incident when an agent finds out that no agent of the team can go on."""
@@ -87,10 +87,11 @@ class RunResult:
             followers and the like.
         worth: The number of findings of the detectors of each severity; those that a policy
             silences are counted as `silenced` only.
-        verdict: All of it in at most six lines.
+        verdict: The five answers about it, without a score.
         partial: Whether the accepted answer was handed back at a limit of the budget.
         exceeded: The exception of the latest request that used up its budget without an answer.
         graph: The graph of the run, which explains the findings (`dig.explain`).
+        so_far: What the five answers are made of.
     """
 
     outcome: str
@@ -109,10 +110,11 @@ class RunResult:
     earlier: dict[str, int] = field(default_factory=dict)
     component_failures: tuple[ComponentFailure, ...] = ()
     worth: dict[str, int] = field(default_factory=dict)
-    verdict: FiveLines = field(default_factory=FiveLines)
+    verdict: FiveAnswers = field(default_factory=FiveAnswers)
     partial: bool = False
     exceeded: BudgetExceeded | None = field(default=None, compare=False, repr=False)
     graph: InteractionGraph | None = field(default=None, compare=False, repr=False)
+    so_far: RunSoFar | None = field(default=None, compare=False, repr=False)
 
     def raised(self) -> dict[str, int]:
         """The number of findings, by pattern."""
@@ -143,28 +145,19 @@ class RunResult:
         return f"<div>{strip(self._cards())}{summary}{paths}{findings}</div>"
 
     def _cards(self) -> Iterator[Card]:
-        """The run from left to right: the first alarm of each pattern, healing, and the end."""
-        verdict = self.verdict
-        if verdict.headline:
-            yield Card("Failed", verdict.headline, _RED)
-        alarms: dict[str, Finding] = {}
-        for finding in self.findings:
-            if finding.is_alarm and not (verdict.headline and finding.pattern == "FAIL"):
-                alarms.setdefault(finding.pattern, finding)
-        for pattern, finding in [*alarms.items()][:MOST_EXPLAINED]:
-            label = f"{pattern_title(pattern)} at {moment(finding.us)}"
-            run = self.graph.run if self.graph else None
-            text = plain_text(finding, run.limits, dict.fromkeys(run.agents)) if run else ""
-            yield Card(f"{label[0].upper()}{label[1:]}", text or finding_text(finding), _RED)
-        if self.heals:
-            yield Card("Healed", verdict.healing, _MAUVE)
-        is_bad = self.answer is None
-        text = f"{verdict.end} {verdict.score}".strip() or one_line(self.reason)
-        yield Card("No answer" if is_bad else "Answer", text, _RED if is_bad else _GREEN)
+        """The five answers, a card each, with the labels of the page."""
+        lines, colours = dict(self.verdict.lines()), {"good": _GREEN, "bad": _RED}
+        lines["ended"] = f"{self.verdict.headline} {self.verdict.ended}"
+        colour = {"ended": colours.get(self.verdict.grade, _GREY), "monitor": _MAUVE}
+        if self.verdict.wrong:
+            colour |= {"wrong": _RED, "who": _RED}
+        for key, label in ANSWERS.items():
+            if key in lines:
+                yield Card(label, lines[key], colour.get(key, _GREY))
 
     def to_json(self) -> dict[str, Any]:
         """The content of `result.json`."""
-        apart = ("findings", "left", "earlier", "graph", "exceeded")
+        apart = ("findings", "left", "earlier", "graph", "so_far", "exceeded")
         body = {k: v for k, v in self.__dict__.items() if k not in apart}
         return {
             **body,

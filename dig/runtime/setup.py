@@ -14,6 +14,7 @@ from dig._util.text import one_line
 from dig.detectors.budget import AsBudget, TeamBudget
 from dig.detectors.describe import in_graph, worth
 from dig.detectors.finding import Finding, is_rivals
+from dig.detectors.five_answers import five_answers
 from dig.detectors.interventions import MEANS, Budget, Fit, Means, only
 from dig.detectors.patterns import NAMES
 from dig.detectors.policy import HEAL_ALL, Policy
@@ -326,7 +327,8 @@ class Tally:
             earlier=dict(self.earlier),
             component_failures=tuple(self.component_failures.values()),
             worth=dict(self.worth),
-            verdict=self.so_far.verdict(state="it goes on"),
+            verdict=five_answers(self.so_far),
             partial=bool(self.so_far.partial),
             graph=graph,
+            so_far=self.so_far,
         )

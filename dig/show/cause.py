@@ -79,6 +79,7 @@ class KnownCause:
         candidates: The places that may be at fault, the likeliest first.
         chain: The activations by which the failure went on, each as its number in order of start.
         tried: The changes that were tried.
+        agent: The agent that it names; empty: none.
     """
 
     t: int | None
@@ -86,3 +87,4 @@ class KnownCause:
     candidates: tuple[SuspectedPlace, ...] = ()
     chain: tuple[int, ...] = ()
     tried: tuple[TriedChange, ...] = ()
+    agent: str = ""

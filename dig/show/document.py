@@ -370,7 +370,10 @@ def cause(diagnosis: Diagnosis) -> KnownCause | None:
         changes.append(TriedChange(says, each.verdict, *(n for a in arms for n in (a.good, a.n))))
     says = places[0].says if places else name(answer.agent)
     confidence = confidence_text(diagnosis, best_hypothesis(diagnosis))
-    return KnownCause(answer.t, f"{says} ({confidence})", (*places,), diagnosis.chain, (*changes,))
+    return KnownCause(
+        answer.t, f"{says} ({confidence})", (*places,), diagnosis.chain, (*changes,),
+        agent=name(answer.agent),
+    )  # fmt: skip
 
 
 def best_fork(diagnosis: Diagnosis, forks: Path) -> Path | None:

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from dig._util.text import join_clauses
 from dig.errors import SettingsError
 from dig.graph.records import Record
 from dig.monitor.messages import Output
@@ -126,29 +127,30 @@ class FrequencyTask:
         target = part or (0, self.size)
         covered = _count_covered(answer, target)
         is_complete = None if covered is None else covered == target[1] - target[0]
-        says = self._says(rmse, target[1] - target[0], covered, sum(counts.values()))
-        return Score(True, rmse, complete=is_complete, says=says)
+        says, wrong = self._judge(errors, target[1] - target[0], covered)
+        return Score(True, rmse, complete=is_complete, says=says, wrong=wrong)
 
-    def _says(self, rmse: float, size: int, covered: int | None, total: float) -> str:
-        """A score in words.
+    def _judge(self, errors: list[float], size: int, covered: int | None) -> tuple[str, float]:
+        """A score in words, and the share of the elements that are counted wrong.
 
         Args:
-            rmse: Root of the mean squared error of the counts.
+            errors: The error of each count.
             size: The number of elements that were to be counted.
             covered: The number of elements that the answer covers, if it says so.
-            total: The sum of its counts.
         """
-        if rmse == 0:
-            return f"It counts all {size:,} {self.unit} right."
+        more, less = sum(e for e in errors if e > 0), -sum(e for e in errors if e < 0)
+        parts = {"are missing from it": less - more, "are counted too much": more - less,
+                 "stand at a wrong value": min(more, less)}  # fmt: skip
+        flaws = [f"{number:,.0f} {flaw}" for flaw, number in parts.items() if number > 0]
+        if not flaws:
+            return f"It counts all {size:,} {self.unit} right.", 0.0
         reach = ""
-        if covered is not None:
-            only = "" if covered == size else "only "
-            reach = f"It covers {only}{covered:,} of {size:,} {self.unit}. "
-        off = f"{rmse:,.0f}" if rmse >= 10 else f"{rmse:.2g}"
-        return (
-            f"{reach}It is not exact: its counts add up to {total:,.0f}, and each is off by about "
-            f"{off} (RMSE; 0 is right)."
-        )
+        if covered not in (None, size):
+            reach = f"It covers only {covered:,} of {size:,} {self.unit}. "
+        claim = ", although it says that it covers all" if covered == size and less > more else ""
+        return f"{reach}Of {size:,} {self.unit} {join_clauses(flaws)}{claim}.", max(
+            more, less
+        ) / size
 
     def target(self) -> list[object]:
         """The true values behind the score; secret, also in prompts."""

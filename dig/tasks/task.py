@@ -21,6 +21,7 @@ class Score:
         reason: Why it is not valid; empty if it is.
         complete: Whether the answer is about all of the problem; ``None``: the answer does not say.
         says: A sentence about it with its scale, for a reader who does not know the task.
+        wrong: The share of the elements that are missing or counted wrong; ``None``: not known.
     """
 
     valid: bool
@@ -28,6 +29,7 @@ class Score:
     reason: str = ""
     complete: bool | None = None
     says: str = ""
+    wrong: float | None = None
 
     def __str__(self) -> str:
         if not self.valid:

@@ -29,7 +29,7 @@ def runs(tmp_path: Path) -> Path:
 def test_runs_lists_them(call: Any, runs: Path) -> None:
     code, out, err = call("runs", runs)
     assert (code, err) == (0, "")
-    lines = out.splitlines()
+    lines = [line for line in out.splitlines() if not line.startswith("  ")]
     assert [line.split()[0] for line in lines[1:4]] == ["r1", "r2", "r3"]
     assert "submitted" in lines[1]
     assert "in progress" in lines[2]
@@ -182,9 +182,12 @@ def test_a_list_of_runs_tells_what_failed_and_how_many_wait(call: Any, troubled:
     """The second time, too, when the index knows the runs."""
     for _ in range(2):
         lines = call("runs", troubled)[1].splitlines()
-        assert f"  {failing.FAILED}" in lines
+        assert f"  Failed: {failing.FAILED}." in lines
         rows = [json.loads(line) for line in call("runs", troubled, "--json")[1].splitlines()]
-        assert [row["headline"] for row in rows] == [failing.FAILED, "", ""]
+        assert [row["headline"] for row in rows] == [
+            f"Failed: {failing.FAILED}.", "Goes on, 9.0 s so far.",
+            "Waits for a person: `buyer`, since 2.0 s.",
+        ]  # fmt: skip
         assert [len(row["waits"]) for row in rows] == [0, 0, 1]
 
 
@@ -215,6 +218,6 @@ def test_where_nothing_waits_that_is_said(call: Any, runs: Path) -> None:
 def test_show_begins_with_the_headline(call: Any, troubled: Path) -> None:
     """As text below the name of the run, as JSON in the verdict."""
     text = " ".join(" ".join(call("show", troubled / "failed")[1].splitlines()[1:3]).split())
-    assert text == f"headline: {failing.FAILED}"
+    assert text == f"verdict: Failed: {failing.FAILED}."
     shown = json.loads(call("show", troubled / "failed", "--json")[1])
-    assert shown["verdict"][0] == ["headline", failing.FAILED]
+    assert shown["answers"][0] == ["verdict", f"Failed: {failing.FAILED}."]

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from dig.detectors.five_answers import FiveAnswers, five_answers
 from dig.detectors.headline import MOST_REMEMBERED, Headlines
-from dig.detectors.run_so_far import FiveLines, RunSoFar
+from dig.detectors.run_so_far import RunSoFar
 from dig.graph.codec import decode
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Record
@@ -37,37 +38,43 @@ def followed(rows: list[Row]) -> RunSoFar:
     return so_far
 
 
-def told(rows: list[Row], **settings: Any) -> FiveLines:
-    return followed(rows).verdict(**settings)
+def told(rows: list[Row], **settings: Any) -> FiveAnswers:
+    return five_answers(followed(rows), **settings)
+
+
+def headline(rows: list[Row], *, private: bool = False) -> str:
+    found = followed(rows).headline
+    return "" if found is None else found.private if private else found.says
 
 
 def test_a_failed_request_names_who_raised_what_when_and_who_never_ran() -> None:
     """Not the agent that passed it on, nor the one that was called off."""
-    assert told(failed()).headline == FAILED
+    assert headline(failed()) == FAILED
 
 
 def test_the_headline_comes_first_and_nothing_repeats_it() -> None:
-    """Neither the pattern nor the number of failed turns is told once more."""
+    """The finding behind it is no step of its own."""
     lines = told(failed()).lines()
-    assert lines[0] == ("headline", FAILED)
-    assert "failure" not in dict(lines)
-    assert "ended with an error" not in dict(told(partial()).lines()).get("failure", "")
+    assert lines[0] == ("verdict", f"Failed: {FAILED}.")
+    assert "FAIL" not in str(lines)
+    assert [one.agent for one in told(failed()).who] == ["hotels"]
+    assert told(partial()).verdict == "Incomplete answer"
 
 
 def test_an_activation_that_passes_an_error_on_leads_to_the_one_that_raised_it() -> None:
     """A host may name the caller, which it saw last."""
     rows = trace(asked(), request_failed(0.2, "error", "p", "a6", ERROR), agents=TEAM)
-    assert told(rows).headline == FAILED
+    assert headline(rows) == FAILED
 
 
 def test_without_an_activation_the_error_is_told_alone() -> None:
     rows = trace(asked(), request_failed(0.2, "error", "p", None, ERROR), agents=TEAM)
     error = "ValueError: the hotel service answered 503"
-    assert told(rows).headline == f"the run ended with an error: {error}, 0.2 s in"
+    assert headline(rows) == f"the run ended with an error: {error}, 0.2 s in"
 
 
 def test_a_limit_is_told_with_the_turns_and_their_agents() -> None:
-    assert told(at_limit()).headline == (
+    assert headline(at_limit()) == (
         "the run ended at a limit of its framework: GraphRecursionError: Recursion limit of 12 "
         "reached, after 4 turns of `writer` and `critic`"
     )
@@ -77,26 +84,24 @@ def test_a_budget_is_no_limit_of_the_framework() -> None:
     """Its sentence is whole; activations, which are no turns of the budget, are not counted."""
     stop = "the request was stopped at 20 turns, and `writer` handed back no answer"
     rows = at_limit(error=f"BudgetExceeded: {stop}")
-    assert told(rows).headline == f"{stop}, 60.0 s in"
-    assert told(rows, private=True).headline == (
-        "the run ended at the limit of its budget, 60.0 s in"
-    )
+    assert headline(rows) == f"{stop}, 60.0 s in"
+    assert headline(rows, private=True) == ("the run ended at the limit of its budget, 60.0 s in")
 
 
 def test_a_time_limit_is_told_with_the_agents_at_work() -> None:
-    assert told(at_limit("timeout")).headline == (
+    assert headline(at_limit("timeout")) == (
         "the run was out of time after 60.0 s; `writer` was still working"
     )
 
 
 def test_an_answer_without_the_work_of_an_agent_is_the_headline() -> None:
-    assert told(partial()).headline == PARTIAL
+    assert headline(partial()) == PARTIAL
 
 
 def test_an_answer_that_was_sent_back_is_no_headline() -> None:
     """Only what was accepted can lack work."""
     rows = [one for one in partial() if one["kind"] != "finish" and one.get("to", 0) is not None]
-    assert told(rows).headline == ""
+    assert headline(rows) == ""
 
 
 def test_an_error_that_stands_is_worse_than_an_answer_that_lacks_work() -> None:
@@ -106,9 +111,8 @@ def test_an_error_that_stands_is_worse_than_an_answer_that_lacks_work() -> None:
     rows = partial()
     at = next(t for t, one in enumerate(rows) if one["kind"] == "finding")
     rows = [{**one, "t": t} for t, one in enumerate([*rows[:at], lost, *rows[at:]])]
-    lines = told(rows)
-    assert lines.headline == ""
-    assert "Orphaned event (OE)" in lines.failure
+    assert headline(rows) == ""
+    assert "orphaned event (OE)" in str(told(rows).wrong)
 
 
 def test_a_silenced_failure_is_no_headline() -> None:
@@ -116,7 +120,7 @@ def test_a_silenced_failure_is_no_headline() -> None:
     for one in rows:
         if one.get("stage") == "request":
             one["silenced"] = "it is known"
-    assert told(rows).headline == ""
+    assert headline(rows) == ""
 
 
 def test_a_request_that_is_answered_after_all_is_no_headline() -> None:
@@ -129,9 +133,9 @@ def test_a_request_that_is_answered_after_all_is_no_headline() -> None:
         deliver(1, "f", None),
     ]
     first = [asked(), request_failed(0.2, "error", "p", "a4", ERROR)]
-    assert told(trace(*first, again, agents=TEAM, session=True)).headline == FAILED
+    assert headline(trace(*first, again, agents=TEAM, session=True)) == FAILED
     again[3] = ended(1, "b1", "f", "again", "w")
-    assert told(trace(*first, again, agents=TEAM, session=True)).headline == ""
+    assert headline(trace(*first, again, agents=TEAM, session=True)) == ""
 
 
 def test_in_a_session_only_what_belongs_to_the_request_counts() -> None:
@@ -139,7 +143,7 @@ def test_in_a_session_only_what_belongs_to_the_request_counts() -> None:
     other = [*sent(0, "q", None, "writer"), start(0, "b1", "writer", "q"), ended(0, "b1", "", "q")]
     rows = trace(other, asked(), request_failed(0.2, "error", "p", "a4", ERROR), agents=TEAM,
                  session=True)  # fmt: skip
-    assert told(rows).headline == FAILED
+    assert headline(rows) == FAILED
 
 
 @pytest.mark.parametrize(
@@ -153,7 +157,7 @@ def test_a_session_counts_a_request_that_ended_by_an_error(how: str, state: str)
 
 def test_private_headlines_keep_the_words_of_errors_back() -> None:
     """Where contents are not to be told, the agents and the time are."""
-    assert told(failed(), private=True).headline == (
+    assert headline(failed(), private=True) == (
         "`hotels` (a4) ended with an error, 0.2 s in; `writer` never ran"
     )
     assert "503" not in str(told(failed(), private=True))
@@ -169,10 +173,10 @@ def test_private_headlines_keep_the_words_of_errors_back() -> None:
     ],
 )
 def test_an_error_is_a_type_and_a_message(error: str, kind: str, message: str) -> None:
-    headline = followed(failed(error)).headline
-    assert headline is not None
-    assert headline.exception == (kind, message)
-    assert ("raised" in headline.says) is bool(kind)
+    found = followed(failed(error)).headline
+    assert found is not None
+    assert found.exception == (kind, message)
+    assert ("raised" in found.says) is bool(kind)
 
 
 HOSTILE = "::error::\n\x1b[31m`x"
@@ -182,10 +186,10 @@ def test_hostile_names_and_errors_stay_on_one_safe_line() -> None:
     """No control characters, no line of a workflow command, and a bounded length."""
     rows = failed("::warning::\n" + "x" * 10_000)
     text = str(rows).replace("'hotels'", repr(HOSTILE))
-    headline = told(eval(text)).headline
-    assert headline.isprintable()
-    assert not headline.startswith("::")
-    assert len(headline) < 400
+    found = headline(eval(text))
+    assert found.isprintable()
+    assert not found.startswith("::")
+    assert len(found) < 400
 
 
 @pytest.mark.parametrize("evidence", [{}, {"failed": 3}, {"activation": []}, None, "x"])
@@ -195,7 +199,7 @@ def test_a_finding_of_another_shape_breaks_nothing(evidence: Any) -> None:
     for one in rows:
         if one.get("stage") == "request":
             one |= {"evidence": evidence, "subject": evidence}
-    assert told(rows).headline.partition(" ")[0] in ("", "the")
+    assert headline(rows).partition(" ")[0] in ("", "the")
 
 
 def test_no_more_errors_are_remembered_than_can_be_told() -> None:
@@ -231,4 +235,4 @@ def test_an_agent_whose_work_was_taken_back_never_ran() -> None:
     detail = {"agent": "editor#2", "events": [rows[1]["event"]]}
     rows.insert(at, {**rows[at], "what": "never ran", "detail": detail})
     rows = [{**row, "t": t} for t, row in enumerate(rows)]
-    assert "`editor`" in told(rows).headline and "never ran" in told(rows).headline
+    assert "`editor`" in headline(rows) and "never ran" in headline(rows)

@@ -15,8 +15,7 @@ from dig.detectors.describe import finding_text
 from dig.detectors.patterns.livelock import HealLivelock
 from dig.detectors.rings import Ring, ring_before, rings_without_answer
 from dig.show.gate.checked import check_run
-from dig.show.page.about import run_verdict
-from dig.show.runs.summary import follow_run
+from dig.show.runs.summary import follow_run, stored_answers
 from dig.traces.journal.reader import read_records
 from tests.cases.turns import around, passed
 from tests.histories import arrive, deliver, emit, final, row, trace, turn
@@ -148,5 +147,5 @@ def test_check_and_the_verdict_say_it(tmp_path: Path) -> None:
     says = f"a, b and c have gone round 5 times; 15 turns, {NO_ANSWER}"
     run = check_run(path, standard())
     assert (run.remarks, run.findings) == ([says], [])
-    summary, follower = follow_run(path)
-    assert run_verdict(follower, summary.state, None).end.endswith(f"There is no answer. {says}")
+    _, follower = follow_run(path)
+    assert stored_answers(path, follower, None).ended.endswith(f"There is no answer. {says}")

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from dig.detectors import PATTERNS, standard
+from dig.detectors.five_answers import FiveAnswers, five_answers
 from dig.detectors.interventions import STEPS
-from dig.detectors.run_so_far import FiveLines, RunSoFar
+from dig.detectors.run_so_far import RunSoFar
 from dig.detectors.watch import Watch
 from dig.graph.records import HealRow, Limits
 from dig.tasks.run.execute import Execution, execute
@@ -25,13 +26,14 @@ from tests.traces.runs import store
 STUCK = TeamRun(seed=604, method="dig", profile=Profile.of(["error=0"]))
 
 
-def verdict(path: Path, *, watched: bool = False, **settings: Any) -> FiveLines:
+def verdict(path: Path, *, watched: bool = False, **settings: Any) -> FiveAnswers:
     """The verdict on a stored run, whose findings may be found anew."""
-    so_far, watch = RunSoFar(), Watch(standard())
+    watch = Watch(standard())
+    so_far = RunSoFar(watch.graph)
     for record in read_records(path):
         found = watch.feed(record)
         so_far(record, found if watched else ())
-    return so_far.verdict(**settings)
+    return five_answers(so_far, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -43,22 +45,25 @@ def healed(tmp_path_factory: pytest.TempPathFactory) -> Execution:
 def test_the_failures_the_healing_and_the_answer_of_a_run_are_told(healed: Execution) -> None:
     """Patterns by name with their letters, with times and agents; the score with its scale."""
     told = dict(healed.verdict.lines())
-    assert list(told) == ["task", "end", "failure", "healing", "cost"]
+    assert list(told) == ["verdict", "task", "ended", "wrong", "who", "monitor", "next", "cost"]
+    assert told["verdict"].startswith("Right answer after 54.5 s. On the way `agent-1` submitted")
     assert told["task"].startswith("Count how often each value occurs")
-    assert told["end"].endswith("It counts all 10,000 elements right.")
-    assert "Deadlock (DL) at 44.6 s: " in told["failure"]
-    assert "agent-1, agent-3, agent-4" in told["failure"]
-    assert "Later early termination (ET) at 52.9 s: an answer was submitted" in told["failure"]
-    assert "a note to all 6 agents and sent the answer back to agent-1" in told["healing"]
-    assert told["healing"].endswith("After that an answer was accepted.")
+    assert told["ended"].endswith("It counts all 10,000 elements right.")
+    assert told["wrong"].startswith("at 44.6 s work was waiting, but nothing had moved on for 30 s")
+    assert "(agent-1, agent-3, agent-4): deadlock (DL)" in told["wrong"]
+    assert " -> at 52.9 s an answer was submitted" in told["wrong"]
+    assert told["who"] == "agent-1: submitted too early; agent-3: waits; agent-4: waits"
+    assert "a note to all 6 agents and held the answer of agent-1" in told["monitor"]
+    assert told["monitor"].endswith("That worked: an answer was accepted after it.")
+    assert told["next"].endswith(f"digmon why {healed.directory} --try")
 
 
 def test_the_same_run_unwatched_is_told_as_one_without_an_answer(tmp_path: Path) -> None:
     """Nothing was done, nothing could go on, and no score is told."""
     told = dict(execute(replace(STUCK, method="mas"), tmp_path).verdict.lines())
-    assert "nothing could go on any more" in told["end"]
-    assert "There is no answer." in told["end"]
-    assert told["healing"] == "Nothing was done."
+    assert told["verdict"].startswith("Got stuck after 44.6 s: work was waiting")
+    assert "There is no answer." in told["ended"]
+    assert told["monitor"] == "It watched only, and changed nothing."
 
 
 def test_a_verdict_names_no_ids_and_is_the_same_live_and_stored(healed: Execution) -> None:
@@ -89,33 +94,33 @@ def test_a_session_is_told_by_what_happened_to_its_requests(tmp_path: Path) -> N
     )
     told = verdict(store(tmp_path / "s.dig.jsonl", rows))
     assert told.task.startswith("3 requests to a team of 3 agents")
-    assert told.end.startswith(
+    assert told.ended.startswith(
         "Of 3 requests 1 was answered, 1 was ended by an error and 1 was left without an answer."
     )
-    assert "1 turn ended with an error: ValueError: no such city." in told.failure
+    assert told.wrong[0].says == "b failed: ValueError: no such city"
 
 
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        ("ValueError: no such city. Try Paris.", ": ValueError: no such city."),
+        ("ValueError: no such city. Try Paris.", ": ValueError: no such city"),
         (f"ModelError: the key is {'long ' * 60}", f": ModelError: the key is{' long' * 19} ..."),
         ("x" * 400, f": {'x' * 120} ..."),
     ],
 )
 def test_an_error_is_cut_between_two_words(tmp_path: Path, error: str, text: str) -> None:
-    """A full stop stands only behind a whole sentence."""
+    """Three full stops stand behind a sentence that is not whole."""
     row = end(1, "v", q="delay") | {"error": error}
     rows = [*arrive(0, "q", None, "a"), start(1, "v", "a", "q"), row]
     told = verdict(store(tmp_path / "s.dig.jsonl", trace(*rows)))
-    assert told.failure == f"1 turn ended with an error{text}"
+    assert [step.says for step in told.wrong] == [f"a failed{text}"]
 
 
 def test_a_session_without_a_request_has_a_verdict(tmp_path: Path) -> None:
     """A wrapped team may be closed before it was asked anything."""
     told = verdict(store(tmp_path / "s.dig.jsonl", session()))
     assert told.task == "0 requests to a team of 3 agents"
-    assert told.end.startswith("There was no request.")
+    assert told.ended.startswith("There was no request.")
 
 
 def test_an_early_answer_is_told_when_requests_overlap(tmp_path: Path) -> None:
@@ -130,7 +135,7 @@ def test_an_early_answer_is_told_when_requests_overlap(tmp_path: Path) -> None:
         [deliver(3, "f", None)],
     )
     told = verdict(store(tmp_path / "s.dig.jsonl", rows))
-    assert told.end.startswith("Of 2 requests 1 was answered and 1 was answered, although some")
+    assert told.ended.startswith("Of 2 requests 1 was answered and 1 was answered, although some")
 
 
 def test_a_run_that_was_cut_off_is_told_as_one(healed: Execution, tmp_path: Path) -> None:
@@ -139,17 +144,19 @@ def test_a_run_that_was_cut_off_is_told_as_one(healed: Execution, tmp_path: Path
     cut = tmp_path / "cut.dig.jsonl"
     cut.write_text("".join(lines[:60]))
     told = verdict(cut, state="cut off")
-    assert "the run has no end (cut off)" in told.end
-    assert "There is no answer so far." in told.end
+    assert "the run has no end (cut off)" in told.ended
+    assert "There is no answer so far." in told.ended
 
 
 def test_an_answer_that_lacks_work_is_told_as_such(tmp_path: Path) -> None:
     """It was accepted although the monitor saw that work is missing from it."""
     told = verdict(hasty(tmp_path), watched=True)
-    assert "although some of its work was missing" in told.end
-    assert told.failure.startswith("Early termination (ET) at 1.0 s")
-    assert told.healing == "Nothing was done."
-    assert told.score == "The answer was not scored."
+    assert "although some of its work was missing" in told.ended
+    assert told.wrong[0].us == 1_000_000 and told.wrong[0].says.endswith("early termination (ET)")
+    assert [(one.agent, one.says) for one in told.who] == [("a", "submitted too early")]
+    assert told.monitor == "It was not there: these findings were made after the run."
+    assert (told.verdict, told.grade) == ("Incomplete answer", "bad")
+    assert told.ended.endswith("No one checked whether it is right.")
 
 
 def hasty(folder: Path) -> Path:
@@ -167,8 +174,8 @@ def hasty(folder: Path) -> Path:
 
 def test_findings_of_detectors_count_if_the_trace_has_none(tmp_path: Path) -> None:
     """An imported trace tells of no failure itself."""
-    assert verdict(hasty(tmp_path)).failure == "None was found."
-    assert verdict(hasty(tmp_path), watched=True).failure != "None was found."
+    assert not verdict(hasty(tmp_path)).wrong
+    assert verdict(hasty(tmp_path), watched=True).wrong
 
 
 def test_a_private_verdict_has_none_of_the_words_of_agents(healed: Execution) -> None:
@@ -185,10 +192,10 @@ def test_every_step_of_healing_says_plainly_what_was_done() -> None:
         told = []
         for _ in range(2):
             so_far(row)
-            told.append(so_far.verdict().healing)
+            told.append(five_answers(so_far, state="cut off").monitor)
         assert told[0] != told[1]
         for text in told:
-            assert text.endswith(" No answer came after that.")
+            assert text.endswith(" That did not help: no answer came after it.")
             assert re.findall(r"e1|something else|another way", text) == []
 
 

@@ -129,7 +129,7 @@ def test_layers_go_from_the_frontier_to_the_alarms(tmp_path: Path) -> None:
     (finding,) = of(rows, "finding")
     assert set(finding["ids"]) == {*names[-4:], *links} and finding["title"] == "Origin: d"
     assert finding["paths"][0]["nodes"][:3] == ["d: origin", "d -> c", "c: symptom"]
-    assert head["verdict"] == [["end", "It began at d."]] and head["lanes"] == "part"
+    assert head["answers"]["headline"] == "It began at d." and head["lanes"] == "part"
 
 
 def test_an_answer_of_most_runs_may_begin_within_a_way(tmp_path: Path) -> None:
@@ -166,14 +166,14 @@ def test_without_an_origin_the_page_says_that_it_guesses(tmp_path: Path) -> None
     policy = Scripted(lambda packet: LocalJudgement("defer", weight=0.1))
     head, rows = drawn(chain(), policy, tmp_path / "page.html")
     assert [one["pattern"] for one in of(rows, "finding")] == ["guess"]
-    assert head["verdict"][0][1].startswith("A guess: it began at a")
+    assert head["answers"]["headline"].startswith("A guess: it began at a")
 
 
 def test_nothing_known_is_a_page_too(tmp_path: Path) -> None:
     """Without alarms nothing is judged, and nothing is found."""
     head, rows = drawn(world("ab"), Scripted(judge), tmp_path / "page.html")
     assert of(rows, "start") == [] == of(rows, "finding")
-    assert head["open"] == "" and "no place that is known" in head["verdict"][0][1]
+    assert head["open"] == "" and "no place that is known" in head["answers"]["headline"]
 
 
 def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:

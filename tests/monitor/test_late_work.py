@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dig import Output
+from dig.detectors.five_answers import five_answers
 from dig.detectors.late_turns import LateTurns
 from dig.detectors.run_so_far import RunSoFar
 from dig.show.gate.checked import check_run
@@ -133,5 +134,5 @@ def test_the_verdict_and_the_check_list_them_with_their_usage(tmp_path: Path) ->
         "input_tokens: 900; output_tokens: 30)."
     )
     assert turns.texts() == [says]
-    assert so_far.verdict().end.endswith(f" {says}")
+    assert five_answers(so_far).ended.endswith(f" {says}")
     assert check_run(write(tmp_path, sink), []).remarks == [says]

@@ -78,7 +78,7 @@ async def test_an_entry_agent_without_an_answer_fails_the_request() -> None:
     assert (result.exceeded.limit, result.exceeded.spent, result.exceeded.most) == ("turns", 20, 20)
     assert result.exceeded.partial[-1] == "b10"
     assert "stopped at 20 turns, and `a` handed back no answer" in str(result.exceeded)
-    assert result.verdict.end.startswith("The run was stopped at 20 turns, after ")
+    assert result.verdict.ended.startswith("The run was stopped at 20 turns, after ")
 
 
 @pytest.mark.anyio
@@ -275,12 +275,12 @@ async def test_four_fifths_of_a_budget_are_an_alarm() -> None:
 async def test_the_verdict_says_that_an_answer_is_partial() -> None:
     """In words, wherever a verdict is shown."""
     result = await Bus(loop("half"), budget={"turns": 10}).run("?")
-    assert "A partial answer was accepted" in result.verdict.end
-    assert "stopped at 10 turns" in result.verdict.end
+    assert "A partial answer was accepted" in result.verdict.ended
+    assert "stopped at 10 turns" in result.verdict.ended
     bus = Bus(loop("half"), Setup(session=True), budget={"turns": 10})
     async with bus.open():
         assert await bus.ask("?") == "half"
-    assert "The request was answered in part: stopped at 10 turns." in bus.result.verdict.end
+    assert "The request was answered in part: stopped at 10 turns." in bus.result.verdict.ended
 
 
 def test_a_check_tells_of_partial_answers_and_of_the_budget(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_run_is_explained_with_what_was_raised_and_left(run: Path) -> None:
 
 def test_a_run_that_went_well_says_so(good: Path) -> None:
     text = told(good)
-    assert text.startswith("run r on adding\n  task:")
+    assert text.startswith("run r on adding\n  verdict: ")
     assert "  ended: submitted" in text.splitlines()
     assert "findings: none" in text
     assert "score: 0.5" in text

@@ -120,10 +120,11 @@ def test_the_score_is_the_root_of_the_mean_squared_error_over_all_values() -> No
     ("wrong", "covers", "says"),
     [
         (0, [[0, 1000]], "It counts all 1,000 elements right."),
-        (100, [[0, 1000]], "It covers 1,000 of 1,000 elements. It is not exact: its counts add up "
-            "to 1,100, and each is off by about 32 (RMSE; 0 is right)."),
-        (100, [[0, 400]], "It covers only 400 of 1,000 elements. It is not exact: its counts add "
-            "up to 1,100, and each is off by about 32 (RMSE; 0 is right)."),
+        (100, [[0, 1000]], "Of 1,000 elements 100 are counted too much."),
+        (-100, [[0, 1000]], "Of 1,000 elements 100 are missing from it, although it says that it "
+            "covers all."),
+        (100, [[0, 400]], "It covers only 400 of 1,000 elements. Of 1,000 elements 100 are "
+            "counted too much."),
     ],
 )  # fmt: skip
 def test_a_score_says_how_good_the_answer_is_with_its_scale(

@@ -46,6 +46,7 @@ class Pattern:
             general, for tables and for old traces.
         meaning: Its definition in a sentence, as a judge is told.
         plain: The meaning for a reader who knows no graph; thresholds go by their names.
+        role: The part of the agent that acted, as a predicate; an agent that waits was hit.
         detector: Makes its detector.
         describe: The subject and evidence of a finding in a sentence.
         describe_in: The same with the graph of the run, where that says more.
@@ -57,6 +58,7 @@ class Pattern:
     severity: Severity
     meaning: str
     plain: str
+    role: str
     detector: type[Detector]
     describe: Callable[[Any, Any], str]
     prove: Callable[[PathFinder, Finding], Proof]
@@ -88,6 +90,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "early termination", "error",
         "an answer is submitted while some work is open, or was lost.",
         "an answer was submitted while some of its work was missing",
+        "submitted too early",
         early_termination.EarlyTermination,
         early_termination.describe,
         early_termination.prove,
@@ -97,6 +100,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "excessive rerouting", "warning",
         "an event was rerouted more than reroute_limit times and not consumed.",
         "the same work was handed on more than {reroute_limit} times, and no agent did it",
+        "handed work on",
         excessive_rerouting.ExcessiveRerouting,
         excessive_rerouting.describe,
         excessive_rerouting.prove,
@@ -107,6 +111,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "an agent has in front of it, or consumes together, events that go back to different "
         "activations and have no origin in common.",
         "results that do not belong together were put together",
+        "mixed what does not belong together",
         cross_lineage.CrossLineageAggregation,
         cross_lineage.describe,
         cross_lineage.prove,
@@ -116,6 +121,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "repeated subproblem solving", "notice",
         "two activations that generate no more events than they consume consumed the same event.",
         "the same piece of work was done twice",
+        "did work that was done",
         repeated_solving.RepeatedSolving,
         repeated_solving.describe,
         repeated_solving.prove,
@@ -125,6 +131,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "the same said again", "warning",
         "an agent generates the same message from the same inputs loop_limit times.",
         "an agent said the same {loop_limit} times",
+        "said the same again",
         repeated_message.RepeatedMessage,
         repeated_message.describe,
         repeated_message.prove,
@@ -134,6 +141,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "going round", "notice",
         "at most livelock_agents agents hand on to each other livelock_turns times in a row.",
         "a few agents handed work to each other {livelock_turns} times in a row",
+        "went round",
         livelock.Livelock,
         livelock.describe,
         livelock.prove,
@@ -144,6 +152,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "no answer", "error",
         "the submitted answer is empty, the question itself, or a call written down.",
         "what was submitted as the answer is none",
+        "submitted what is no answer",
         no_answer.VoidAnswer,
         no_answer.describe,
         no_answer.prove,
@@ -154,6 +163,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "an agent fails; or an answer does without an agent that failed; or a request ends without "
         "an answer.",
         "an agent failed, and what it had to do may be missing",
+        "did without an agent that failed",
         failed_turn.FailedTurn,
         failed_turn.describe,
         failed_turn.prove,
@@ -164,6 +174,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "an activation lasts stall_factor times as long as nine of ten turns before it, and no "
         "less than stall_min_s.",
         "an agent took far longer than usual",
+        "took far too long",
         stalled_activation.StalledActivation,
         stalled_activation.describe,
         stalled_activation.prove,
@@ -173,6 +184,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "missing termination", "error",
         "no work is open any more, and for mc_window_s nobody submits.",
         "all work was done, but for {mc_window_s:g} s no agent submitted an answer",
+        "did not submit",
         missing_termination.MissingTermination,
         missing_termination.describe,
         missing_termination.prove,
@@ -183,6 +195,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "work that nobody consumed is with nobody and on its way to nobody, because it was "
         "discarded or sent to nobody who is there, for oe_window_s.",
         "some work was lost: no agent had it for {oe_window_s:g} s",
+        "sent work that got lost",
         orphaned_event.OrphanedEvent,
         orphaned_event.describe,
         orphaned_event.prove,
@@ -191,7 +204,8 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "deadlock", "error",
         "work lies in buffers, none is on its way, and for dl_window_s nobody makes progress.",
-        "work was waiting, but no agent had worked for {dl_window_s:g} s",
+        "work was waiting, but nothing had moved on for {dl_window_s:g} s",
+        "waits",
         deadlock.Deadlock,
         deadlock.describe,
         deadlock.prove,
@@ -201,6 +215,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "late delivery", "error",
         "work is on its way to its recipients for late_window_s, and no policy keeps it.",
         "a message was on its way for {late_window_s} s",
+        "waits for a message",
         late_delivery.LateDelivery,
         late_delivery.describe,
         late_delivery.prove,

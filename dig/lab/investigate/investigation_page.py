@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from dig.detectors.five_answers import FiveAnswers
 from dig.diagnosis.pictures import LASTS, MOST_FACTS, StepPage
 from dig.show.page.writing import Report
 
@@ -41,7 +42,7 @@ def draw_investigation(investigation: Investigation, world: World, out: Path) ->
     page.say(page.rows[-1]["ts"] + 1, "answer", None, "final", (), says, is_answer=True)
     head = {
         "state": investigation.ended, "lanes": "part",
-        "answer": {"grade": "unknown", "says": says}, "verdict": [["end", says]],
+        "answers": asdict(FiveAnswers(headline=says)),
     }  # fmt: skip
     return page.write(out, head)
 

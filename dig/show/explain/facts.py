@@ -16,8 +16,7 @@ from dig.graph.history import CONSUME
 from dig.graph.records import FATES, HealRow, Join, Leave
 from dig.graph.words import healing_text, incident_text
 from dig.runtime.result import remaining_work
-from dig.show.page.about import run_verdict
-from dig.show.runs.summary import follow_run
+from dig.show.runs.summary import follow_run, stored_answers
 from dig.traces.journal.reader import trace_path
 
 from .explainer import Explainer, Facts, path_to
@@ -60,8 +59,8 @@ def _run(explainer: Explainer) -> Facts:
     summary, follower = follow_run(explainer.path)
     return {
         "what": "run",
-        "verdict": run_verdict(follower, summary.state, summary.score).lines(),
         **summary.to_json(),
+        "answers": stored_answers(explainer.path, follower, summary.score).lines(),
         "team": list(run.agents),
         "problems": [h.event_ids[n] for n in h.source_events],
         "raised": findings,

@@ -33,7 +33,7 @@ def explanation_lines(facts: Facts) -> Iterator[str]:
 def _run(facts: Facts) -> Iterator[str]:
     task = f" on {name(facts['task'])}" if facts["task"] is not None else ""
     yield f"run {one_line(facts['run'], 80)}{task}"
-    for label, text in facts["verdict"]:
+    for label, text in facts["answers"]:
         yield f"  {label + ':':<8} {text}"
     yield ""
     yield f"  {_ending(facts)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,7 @@ def write_report(
         TraceError: A trace cannot be read or breaks a rule; the line is named.
         JournalError: The file cannot be written.
     """
-    shown_run = _read(run, payloads, cause=asdict(cause) if cause else None)
+    shown_run = _read(run, payloads, cause)
     shown_twin = _read_twin(run, twin, payloads) if twin else None
     data, cut = _compress(shown_run, shown_twin, payloads=payloads)
     beside = run.with_name(run.name.removesuffix(".jsonl").removesuffix(".dig") + ".html")
@@ -110,14 +110,14 @@ def _read_twin(run: Path, twin: Path, payloads: bool = True) -> ShownRun:
     return replace(_read(twin, payloads), difference=first_difference(run, twin))
 
 
-def _read(run: Path, payloads: bool = True, **more: Any) -> ShownRun:
+def _read(run: Path, payloads: bool = True, cause: KnownCause | None = None) -> ShownRun:
     """Read a run; detected findings come last if the trace has no rows of findings."""
     first = next(read_lines(run))
     maker = Rows(MOST_TEXT if payloads else 0, has_all=is_journal(first.row))
     rows = [pack(row) for row in feed_records(run, maker.of, payloads=payloads)]
-    head = page_head(run, maker.follower, private=not payloads)
+    head = page_head(run, maker.follower, private=not payloads, cause=cause)
     detected = [] if maker.has_findings else maker.detected
-    return ShownRun(first.row["run"], {**head, "records": len(rows), **more}, [*rows, *detected])
+    return ShownRun(first.row["run"], {**head, "records": len(rows)}, [*rows, *detected])
 
 
 def _compress(

@@ -130,7 +130,7 @@ def print_list(console: Console, runs: Sequence[RunSummary]) -> None:
         lost_cells = [f"{k} {text}" for k, text in row.items() if cell_len(text) > widths.get(k, 0)]
         for line in wrap(", ".join(lost_cells), max(8, console.width - 2)):
             console.print(Text(f"  {line}", "dim"), soft_wrap=True)
-        if runs[n].headline:
+        if runs[n].grade == "bad":
             console.print(Text(f"  {runs[n].headline}"), soft_wrap=True)
     for run in runs:
         if run.problem:

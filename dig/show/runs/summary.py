@@ -11,20 +11,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dig._util.files import open_file, read_file
-from dig._util.text import MOST_LISTED
+from dig._util.text import MOST_LISTED, one_line, safe_text
 from dig.detectors import standard
 from dig.detectors.describe import worth
 from dig.detectors.finding import Finding
+from dig.detectors.five_answers import FiveAnswers, five_answers
 from dig.detectors.run_so_far import goal_text
 from dig.errors import RuleError, TraceError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import OUTCOMES, WAITS, Emit, FindingRow, HealRow, IncidentRow, Record
+from dig.show.cause import KnownCause
 from dig.show.follower import RunFollower
 from dig.traces.journal.journal import RESULT, SIDE
 from dig.traces.journal.reader import MOST_BYTES, read_records, trace_path
 from dig.traces.journal.recovery import is_cut_off
 from dig.traces.journal.segments import fault, segment_path
-from dig.traces.usage import is_number
+from dig.traces.usage import cost_text, is_number
 
 NOTE = "note.txt"
 MOST_NOTE = 4_000
@@ -65,7 +67,8 @@ class RunSummary:
         data_are: A description of the task's data.
         team: What was wrapped, if the run is the session of a wrapped team.
         requests: What happened to its requests: how many were answered, for instance.
-        headline: The failed request, or the agent whose work the answer lacks; empty: none.
+        verdict, grade, headline: As in `FiveAnswers`: the end in a word, its colour, a sentence.
+        who: The agents with a part in what went wrong.
         waits: The activations that wait for a person, each with `activation`, `agent`, `since`
             (a date, if the run has one), `since_s` (on its clock), and the first words of its
             `request`.
@@ -95,7 +98,10 @@ class RunSummary:
     data_are: str | None = None
     team: str | None = None
     requests: dict[str, int] = field(default_factory=dict)
+    verdict: str = ""
+    grade: str = "unknown"
     headline: str = ""
+    who: list[str] = field(default_factory=list)
     waits: list[dict[str, Any]] = field(default_factory=list)
     note: str = ""
 
@@ -206,7 +212,7 @@ def follow_run(path: Path) -> tuple[RunSummary, RunFollower]:
     if not finish and state == "cut off" and result.get("outcome") in OUTCOMES:
         outcome = result["outcome"]  # the run went on without its journal
     texts = {key: value for key, value in side.items() if isinstance(value, str)}
-    headline = follower.so_far.headline
+    answers = stored_answers(path, follower, result.get("score"))
     summary = RunSummary(
         path=str(path),
         state="ended" if finish and not problem else state,
@@ -226,7 +232,10 @@ def follow_run(path: Path) -> tuple[RunSummary, RunFollower]:
         score=result.get("score"),
         cost=dict(follower.costs.sums),
         requests=follower.so_far.requests,
-        headline=headline.says if headline else "",
+        verdict=answers.verdict,
+        grade=answers.grade,
+        headline=answers.headline,
+        who=[agent.agent for agent in answers.who],
         waits=waits.rows(texts.get("began")),
         note=read_note(path),
         **{key: texts.get(key) for key in ("method", "began", "agents_are", "data_are", "team")},
@@ -246,19 +255,41 @@ def grade(score: object) -> float | None:
     return score if isinstance(score, int | float) and is_number(score) else None
 
 
-def quality(score: object, *, is_early: bool = False) -> str:
-    """The grade of an answer: `good`, `inexact`, `bad`, or `unknown`.
+def stored_answers(
+    path: Path, follower: RunFollower, score: object, *, private: bool = False,
+    cause: KnownCause | None = None,
+) -> FiveAnswers:  # fmt: skip
+    """The five answers about a stored run.
 
     Args:
-        score: Its score.
-        is_early: Whether some of its work was missing by the account of the monitor.
+        path: The run directory, or the trace file.
+        follower: The run, with all its records.
+        score: The score of its answer, as its result has it.
+        private: Leave out what agents said to one another.
+        cause: What a diagnosis names; ``None``: nothing.
     """
-    figures = score if isinstance(score, Mapping) else {}
-    if figures.get("valid") is False or figures.get("complete") is False:
-        return "bad"
-    if not is_number(figures.get("rmse")):
-        return "bad" if is_early else "unknown"
-    return "inexact" if figures["rmse"] else "good"
+    if not follower.so_far.run:
+        return FiveAnswers()
+    fields, figures = dict(score) if isinstance(score, Mapping) else {}, figures_text(score)
+    if not fields.get("says") and figures:
+        fields["says"] = f"Its score is: {figures}."
+    return five_answers(
+        follower.so_far, state=stored_state(path), score=fields, private=private,
+        place=safe_text(path), spent=cost_text(follower.costs.sums),
+        cause={"says": cause.says, "agent": cause.agent} if cause else None,
+    )  # fmt: skip
+
+
+def figures_text(score: object) -> str | None:
+    """The figures in a score, with their names."""
+    if not isinstance(score, dict):
+        return _figure(score) if is_number(score) else None
+    figures = [f"{one_line(k, 20)} {_figure(v)}" for k, v in score.items() if is_number(v)]
+    return ", ".join(figures) or None
+
+
+def _figure(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else one_line(value, 20)
 
 
 def read_beside(path: Path, name: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from dig._util.text import counted, cut, name, names, one_line
 from dig.detectors import describe, is_rivals
+from dig.detectors.five_answers import five_answers
 from dig.graph import records, words
 from dig.graph.records import SYSTEM, End, FindingRow, Record
 from dig.graph.words import action_text, failed_component, healing_text, incident_text, moment
@@ -74,7 +75,7 @@ class TerminalState:
             case records.HealRow() if record.action != "refused":
                 text = f"The monitor {action_text(record, len(agents))}."
             case records.Finish():
-                text = self._run.so_far.verdict().end
+                text = five_answers(self._run.so_far).ended
             case _:
                 return
         # Sentences of one moment stand together.

@@ -16,7 +16,8 @@ from typing import Any, Protocol, cast
 
 import anyio
 
-from dig.detectors.run_so_far import FiveLines
+from dig._util.text import safe_text
+from dig.detectors.five_answers import FiveAnswers, five_answers
 from dig.errors import JournalError, RealTimeError
 from dig.monitor.messages import Output
 from dig.monitor.monitor import Monitor
@@ -78,10 +79,18 @@ class Execution:
     json_modes: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def verdict(self) -> FiveLines:
-        """The verdict on the run, with the answer's score and the cost."""
-        says = self.score.says or f"Its score is: {self.score}." if self.score else ""
-        return self.result.verdict.with_score(says, cost_text(self.counts.sums))
+    def verdict(self) -> FiveAnswers:
+        """The five answers about the run, with the answer's score and the cost."""
+        if self.result.so_far is None:
+            return self.result.verdict
+        score: dict[str, Any] = {}
+        if self.score is not None:
+            says = self.score.says or f"Its score is: {self.score}."
+            score = {**asdict(self.score), "says": says}
+        return five_answers(
+            self.result.so_far, score=score, place=safe_text(self.directory),
+            spent=cost_text(self.counts.sums),
+        )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         """The content of `result.json`."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from dig.detectors import describe
 from dig.detectors.finding import PAST
+from dig.detectors.five_answers import five_answers
 from dig.detectors.headline import Headline
 from dig.detectors.patterns import severity_of
 from dig.detectors.run_so_far import RunSoFar
@@ -212,9 +213,9 @@ class Mapping:
         return Mark("exception", self._origin.moment(headline.us), about)
 
     def _verdict(self) -> Attributes:
-        verdict = self._so_far.verdict(private=not self._content.payloads)
+        verdict = five_answers(self._so_far, private=not self._content.payloads)
         lines = [self._content.detail(f"{head}: {text}") for head, text in verdict.lines()]
-        return {"dig.verdict": lines, "output.value": verdict.end}
+        return {"dig.verdict": lines, "output.value": verdict.ended}
 
     def _finish(self, record: Finish) -> Iterator[Item]:
         yield from self._work.cut_off_all(record.us, "the run ended")

@@ -156,6 +156,6 @@ def test_a_report_is_a_page_of_the_same_answer(call: Any, tmp_path: Path) -> Non
     status, out, _ = call("investigate", FLASH_SALE, "--json", "--report", tmp_path / "page.html")
     head = inlined((tmp_path / "page.html").read_text("utf-8"))["head"]
     assert status == 0 and json.loads(out)["frontier"] == ["S1"]
-    assert head["verdict"] == [["end", "It began at S1."]]
+    assert head["answers"]["headline"] == "It began at S1."
     status, _, err = call("investigate", FLASH_SALE, "--report", tmp_path / "no" / "page.html")
     assert status == 2 and "page.html" in err

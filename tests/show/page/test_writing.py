@@ -145,5 +145,5 @@ def test_the_head_of_a_failed_run_begins_with_its_headline(tmp_path: Path) -> No
     run = directory(tmp_path, "r", failing.failed())
     for payloads, says in ((True, failing.FAILED), (False, "`hotels` (a4) ended with an error")):
         write_report(run, tmp_path / "r.html", payloads=payloads)
-        label, text = inlined((tmp_path / "r.html").read_text("utf-8"))["head"]["verdict"][0]
-        assert label == "headline" and text.startswith(says)
+        answers = inlined((tmp_path / "r.html").read_text("utf-8"))["head"]["answers"]
+        assert answers["headline"].startswith(f"Failed: {says}")

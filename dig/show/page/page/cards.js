@@ -1,10 +1,17 @@
-// The strip at the top: what failed, what was done about it and what came of it, a card each. What
-// the cards say was put into words by the program that made the rows.
+// The strip at the top: the run in a sentence, and the five answers, a card each. They were put into
+// words by the program that made the rows; here are their places in the picture.
 
-import { h, put, refill } from "./dom.js";
-import { counted, seconds, worth } from "./words.js";
+import { h, refill } from "./dom.js";
+import { seconds } from "./words.js";
 
-const MOST_FAILURES = 2; // patterns; the list of findings has them all
+const LABELS = {
+  ended: "How it ended",
+  wrong: "What went wrong",
+  who: "Who",
+  monitor: "What the monitor did",
+  next: "Do next",
+};
+const GRADES = { good: "good", bad: "error", inexact: "warning" };
 
 export class Cards {
   constructor(app, headline, list) {
@@ -12,148 +19,89 @@ export class Cards {
   }
 
   update() {
-    const { model, live } = this.app,
-      { head } = model;
-    const failed = this._line("headline"),
-      headline = failed ?? this._stuck() ?? this._line("end") ?? "";
-    const kind = failed ? "headline bad" : "headline";
-    put(this.headline, { textContent: headline, hidden: !headline, className: kind });
-    const version = [model.version, live, head.state, JSON.stringify(head.verdict)].join("|");
+    const { model, clock } = this.app,
+      answers = model.head.answers ?? {},
+      stuck = this._stuck(clock.standstill),
+      version = JSON.stringify([answers, stuck, model.findings.length]);
     if (version === this.version) return;
     this.version = version;
-    refill(this.list, ...this._cards().map((card) => this._card(card)));
-  }
-
-  /** A line of the verdict: what failed, or how the run ended. */
-  _line(wanted) {
-    return this.app.model.head.verdict?.find(([label]) => label === wanted)?.[1];
-  }
-
-  /** Since when no agent gets on with the work of a run that goes on, and what comes of that. */
-  _stuck() {
-    const { model, clock } = this.app,
-      { standstill } = clock;
-    if (!standstill) return null;
-    const [since, left] = [standstill.since_us, standstill.due_us - model.now.us].map(seconds);
-    return `Stuck since ${since}: work is waiting, and no agent is at it. Deadlock (DL) in ${left}.`;
-  }
-
-  _cards() {
-    return [this._cause(), ...this._failures(), this._answer()].filter(Boolean);
-  }
-
-  /** The cause that a diagnosis names, if there is one. */
-  _cause() {
-    const { app } = this,
-      { model } = app,
-      { cause } = model.head;
-    if (!cause) return null;
-    const { t, says } = cause,
-      node = [...model.activations, ...model.events].find((one) => one.t === t);
-    return {
-      kind: "cause",
-      label: "Cause",
-      at: this._at(t),
-      says,
-      open: t === null ? null : () => (node ? app.select(node) : app.setAt(t)),
+    this._say(stuck ? ["Stuck", stuck, "warning"] : this._verdict(answers));
+    const texts = {
+      ended: answers.ended,
+      wrong: answers.wrong?.length
+        ? h("ol", {}, answers.wrong.map((step) => h("li", {}, this._step(step))))
+        : answers.ended && "Nothing was found.",
+      who: answers.who?.length && h("ul", {}, answers.who.map((one) => h("li", {}, this._agent(one)))),
+      monitor: answers.monitor,
+      next: answers.next && [
+        answers.command ? `${answers.next}: ` : answers.next,
+        answers.command && this._command(answers.command),
+      ],
     };
-  }
-
-  _at(t) {
-    return t === null ? null : { t, us: this.app.model.times[t] ?? 0 };
-  }
-
-  /** The first findings of the worst kind, one of each pattern, with the healing of each. */
-  _failures() {
-    const { model } = this.app,
-      failed = this._line("headline");
-    const all = ["error", "warning"]
-      .map((value) => model.findings.filter((one) => worth(one) === value))
-      .map((some) => some.filter(({ pattern }) => !failed || pattern !== "FAIL")) // said above
-      .find((found) => found.length);
-    if (!all && failed) return [];
-    if (!all)
-      return model.finish ? [{ kind: "none", label: "No failure", says: "None was found." }] : [];
-    const firsts = [...new Map(all.toReversed().map((one) => [one.pattern, one])).values()];
-    const shown = firsts.sort((a, b) => a.t - b.t).slice(0, MOST_FAILURES);
-    const cards = shown.flatMap((one) => this._failure(one, all));
-    const more = all.filter((one) => shown.every(({ pattern }) => pattern !== one.pattern)).length;
-    if (more)
-      cards.push({
-        kind: "more",
-        label: `${counted(more, "more failure")}`,
-        says: "All are in the list of findings.",
-        open: () => this.app.tabs.show("findings"),
-      });
-    return cards;
-  }
-
-  _failure(one, all) {
-    const alike = all.filter(({ pattern }) => pattern === one.pattern),
-      healed = alike.flatMap(({ heals }) => heals.filter(({ action }) => action !== "refused"));
-    const cards = [
-      {
-        kind: worth(one),
-        label: begun(one.title),
-        at: one,
-        says: begun(one.plain),
-        more: alike.length - 1,
-        open: () => this.app.select(one),
-      },
-    ];
-    if (healed.length) {
-      const [first] = healed,
-        isHeld = one.pattern === "ET" && first.action === "reroute";
-      cards.push({
-        kind: "heal",
-        label: isHeld ? "Held" : "Healed",
-        at: first,
-        says: `The monitor ${first.plain}.`,
-        more: healed.length - 1,
-        open: () => this.app.select(this.app.model.node(first.event) ?? one),
-      });
-    }
-    return cards;
-  }
-
-  _answer() {
-    const { model } = this.app,
-      { head, finish } = model;
-    const accepted = model.events.findLast((event) => event.accepted !== undefined);
-    if (!finish && (head.state === "in progress" || (head.unit && !accepted))) return null;
-    if (model.run.session || !accepted)
-      return {
-        kind: model.run.session ? "none" : "error",
-        label: model.run.session ? "Requests" : "No answer",
-        at: finish,
-        says: this._line("end") ?? "The run has no end.",
-        open: () => this.app.tabs.show("overview"),
-      };
-    return {
-      kind: head.answer?.grade ?? "unknown",
-      label: "Answer",
-      at: this._at(accepted.accepted),
-      says: head.answer?.says ?? "",
-      open: () => this.app.select(accepted),
+    const kinds = {
+      ended: GRADES[answers.grade],
+      wrong: answers.wrong?.length && "error",
+      who: answers.who?.some((one) => one.is_at_fault) && "error",
+      monitor: answers.helped !== null && "heal",
+      next: "next",
     };
-  }
-
-  _card({ kind, label, at, says, more, open }) {
-    const often = more ? ` and ${more} more` : "";
-    return h(
-      "li",
-      {},
-      h(
-        "button",
-        { type: "button", class: `card ${kind}`, title: says, disabled: !open, onclick: open },
-        h("span", { class: "label", text: `${label}${at ? ` · ${seconds(at.us)}` : ""}${often}` }),
-        h("span", { class: "says", text: says }),
+    const cards = Object.keys(LABELS).filter((key) => texts[key]);
+    refill(
+      this.list,
+      ...cards.map((key) =>
+        h("li", { class: `card ${key} ${kinds[key] || ""}` }, h("h2", { text: LABELS[key] }), h("div", {}, texts[key])),
       ),
     );
   }
-}
 
-/** A text as the beginning of a sentence. */
-function begun(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  /** The verdict and the rest of the sentence that begins with it. */
+  _verdict({ verdict = "", headline = "", grade }) {
+    return [verdict, headline.slice(verdict.length), GRADES[grade] ?? ""];
+  }
+
+  _say([verdict, rest, kind]) {
+    this.headline.hidden = !verdict && !rest;
+    this.headline.replaceChildren(h("strong", { class: kind, text: verdict }), rest);
+  }
+
+  /** Since when no agent gets on with the work of a run that goes on, and what comes of that. */
+  _stuck(standstill) {
+    if (!standstill) return null;
+    const [since, left] = [standstill.since_us, standstill.due_us - this.app.model.now.us].map(seconds);
+    return ` since ${since}: work is waiting, and no agent is at it. Deadlock (DL) in ${left}.`;
+  }
+
+  /** A step, as a button that chooses its finding or its turn. */
+  _step({ t, us, says }) {
+    const { app } = this,
+      { model } = app,
+      open = () => {
+        const node = model.finding(String(t)) ?? model.activations.find((one) => one.end?.t === t);
+        if (node) app.select(node);
+        else app.setAt(t);
+      };
+    return [
+      h("button", { type: "button", class: "link", text: seconds(us), onclick: open }),
+      ` ${says}`,
+    ];
+  }
+
+  _agent({ agent, says, is_at_fault: isAtFault }) {
+    const link = this.app.link(agent);
+    return h("span", { class: isAtFault ? "culprit" : "" }, link, ` ${says}`);
+  }
+
+  /** A command that is copied by a click. */
+  _command(text) {
+    return h("button", {
+      type: "button",
+      class: "command",
+      title: "Copy the command",
+      text,
+      onclick: () => {
+        navigator.clipboard?.writeText(text).catch(() => {});
+        this.app.say("The command is copied.");
+      },
+    });
+  }
 }

@@ -76,7 +76,7 @@ export class Heading {
         state === "answered" ? "strong" : "bad",
       ]);
     const state = finish ? finish.outcome : head.state,
-      grade = { good: "good", bad: "bad" }[head.answer?.grade] ?? "strong";
+      grade = { good: "good", bad: "bad" }[head.answers?.grade] ?? "strong";
     return state ? [[state, state === "submitted" ? grade : finish ? "bad" : ""]] : [];
   }
 }

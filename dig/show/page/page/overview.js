@@ -19,7 +19,7 @@ export class Overview {
 
   update() {
     const { model, painter } = this.app;
-    const version = [this.app.pace.version, model.head.verdict?.length, model.head.note, this.app.live === null, painter.theme?.ground].join();
+    const version = [this.app.pace.version, model.head.note, this.app.live === null, painter.theme?.ground].join();
     if (version === this.version) return;
     this.version = version;
     refill(
@@ -34,9 +34,8 @@ export class Overview {
   }
 
   _verdict() {
-    const { verdict } = this.app.model.head;
-    if (!verdict?.length) return null;
-    return h("section", {}, h("h3", { text: "In words" }), factsOf(Object.fromEntries(verdict)));
+    const { task, cost } = this.app.model.head.answers ?? {};
+    return task ? h("section", {}, factsOf({ task, cost })) : null;
   }
 
   _numbers() {

@@ -9,7 +9,7 @@ const COLUMNS = [
   { label: "waiting", text: (run) => run.waits.length || "", sort: (run) => run.waits.length,
     style: (run) => (run.waits.length ? "warning" : ""), isNumber: true, title: waiting },
   { label: "score", text: (run) => (run.figure === null ? "" : `${round(run.figure)}`),
-    sort: (run) => run.figure ?? Infinity, style: (run) => run.quality, isNumber: true },
+    sort: (run) => run.figure ?? Infinity, style: (run) => run.grade, isNumber: true },
   { label: "task", text: (run) => word(run.task ?? run.team), isChoice: true },
   { label: "method", text: (run) => word(run.method), isChoice: true },
   { label: "agents", text: (run) => run.agents || "", isNumber: true },

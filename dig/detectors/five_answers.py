@@ -1,0 +1,461 @@
+"""Five answers about a run: how it ended, what went wrong, who, what the monitor did, what next.
+
+    answers = five_answers(so_far, score=score, place="runs/1")
+    print(answers.headline)
+
+The terminal, the page, lists of runs, checks, notebooks, alerts and exports all show these.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dig._util.text import counted, cut, join_clauses, name
+from dig.graph.words import MOST_NAMED, action_text, actions_text, moment
+
+from .describe import pattern_title
+from .patterns import BY_NAME
+from .rings import rings_without_answer
+from .run_so_far import EARLY, FailedTurns, PatternTally, RunSoFar
+
+Grade = Literal["good", "inexact", "bad", "open", "unknown"]
+"""The colour of an end; `open`: the run goes on, `unknown`: no one has scored its answer."""
+
+MOST_STEPS = 4
+INEXACT = 0.05
+"""The share of an answer that may be wrong before the answer as a whole is."""
+
+ANSWERS = {
+    "ended": "How it ended", "wrong": "What went wrong", "who": "Who",
+    "monitor": "What the monitor did", "next": "Do next",
+}  # fmt: skip
+"""The labels of the five answers, by field, in their order."""
+
+Line = tuple[str, str]
+"""A label and one or two sentences."""
+
+
+@dataclass(frozen=True)
+class FailureStep:
+    """A step on the way to the end of a run.
+
+    Attributes:
+        t: The record of its finding or of its first error.
+        us: The moment of that record.
+        says: What happened.
+    """
+
+    t: int
+    us: int
+    says: str
+
+
+@dataclass(frozen=True)
+class InvolvedAgent:
+    """An agent with a part in what went wrong.
+
+    Attributes:
+        says: The part.
+        is_at_fault: Whether the agent acted; else it was hit.
+        activation: The first turn of the agent that failed; empty: not known.
+    """
+
+    agent: str
+    says: str
+    is_at_fault: bool
+    activation: str = ""
+
+
+@dataclass(frozen=True)
+class FiveAnswers:
+    """The five answers about a run, and two facts about it.
+
+    Attributes:
+        verdict: The end of the run in a word or two; `headline` begins with it.
+        grade: The colour of the verdict.
+        headline: The run in a sentence.
+        ended: What is there at the end, and what is missing.
+        wrong: What went wrong, step by step.
+        who: The agents with a part in that, the likeliest culprit first.
+        monitor: The deeds of the monitor.
+        helped: Whether these helped; ``None``: there were none, or that is not known yet.
+        next: What to do now.
+        command: The command for that; empty: there is none.
+        task: The first request, and the number of agents.
+        cost: The turns, the messages, the time, and the expenses if they are known.
+    """
+
+    verdict: str = ""
+    grade: Grade = "unknown"
+    headline: str = ""
+    ended: str = ""
+    wrong: tuple[FailureStep, ...] = ()
+    who: tuple[InvolvedAgent, ...] = ()
+    monitor: str = ""
+    helped: bool | None = None
+    next: str = ""
+    command: str = ""
+    task: str = ""
+    cost: str = ""
+
+    def lines(self) -> list[Line]:
+        """The answers as lines with a label each; what has no text is left out."""
+        steps = [f"at {moment(step.us)} {step.says}" for step in self.wrong]
+        agents = [f"{agent.agent}: {agent.says}" for agent in self.who]
+        lines = {
+            "verdict": self.headline,
+            "task": self.task,
+            "ended": self.ended,
+            "wrong": " -> ".join(steps) or "Nothing.",
+            "who": cut(agents, "; ", most=MOST_NAMED),
+            "monitor": self.monitor,
+            "next": f"{self.next}{f': {self.command}' if self.command else ''}",
+            "cost": self.cost,
+        }
+        return [(label, text) for label, text in lines.items() if text]
+
+
+def five_answers(
+    so_far: RunSoFar,
+    *,
+    state: str = "it goes on",
+    score: Mapping[str, Any] | None = None,
+    cause: Mapping[str, Any] | None = None,
+    place: str = "RUN",
+    spent: str = "",
+    private: bool = False,
+) -> FiveAnswers:
+    """Give the five answers about a run as far as it was followed.
+
+    Args:
+        so_far: The run: its graph and its findings.
+        state: The state of a run without an end: `cut off`, or else it goes on.
+        score: The score of the answer, as `result.json` has it; ``None``: it was not scored.
+        cause: What a diagnosis names (`says`, and `agent` if it is one); ``None``: nothing.
+        place: The path of the run, for the command.
+        spent: The tokens and the money that the run took; empty: they are not known.
+        private: Leave out the words of the task and of errors.
+    """
+    return _Writer(so_far, state, score or {}, cause or {}, place, private).answers(spent)
+
+
+class _Writer:
+    """Writes the answers about one run."""
+
+    def __init__(
+        self, so_far: RunSoFar, state: str, score: Mapping[str, Any], cause: Mapping[str, Any],
+        place: str, private: bool,
+    ) -> None:  # fmt: skip
+        self._run, self._state, self._score, self._cause = so_far, state, score, cause
+        self._place, self._private, self._origin = place, private, so_far.headline
+        self._session = bool(so_far.run and so_far.run.session)
+        self._waiting = [a for a in self._activations() if a.waits] if not so_far.finish else []
+        self._tallies = dict(self._find_tallies())
+
+    def _activations(self) -> list[Any]:
+        graph = self._run.graph
+        return [*graph.running.values()] if graph is not None and graph.t >= 0 else []
+
+    def _find_tallies(self) -> Iterator[tuple[str, PatternTally]]:
+        """The findings of the worst kind, errors or warnings, by pattern."""
+        by_severity = self._run.recorded or self._run.raised
+        tallies = by_severity.get("error") or by_severity.get("warning") or {}
+        for pattern, tally in tallies.items():
+            if not (self._origin and pattern == "FAIL"):  # the headline says that
+                yield pattern, tally
+
+    def answers(self, spent: str) -> FiveAnswers:
+        """Write all answers."""
+        verdict, grade = self._verdict()
+        steps, who = self._steps(), [*self._who()]
+        headline = self._headline(verdict, grade, steps, who)
+        monitor, helped = self._monitor(grade)
+        next_step, command = self._next(grade, who)
+        command = command.replace("RUN", shlex.quote(self._place), 1)
+        return FiveAnswers(
+            verdict, grade, headline, self._ended(), tuple(steps), tuple(who), monitor, helped,
+            next_step, command, self._task(), self._cost(spent),
+        )  # fmt: skip
+
+    # --- how it ended ---
+
+    def _verdict(self) -> tuple[str, Grade]:
+        """The end in a word or two, and the colour."""
+        run = self._run
+        if self._waiting:
+            return "Waits for a person", "open"
+        if self._origin and self._origin.stage == "request":
+            return "Failed", "bad"
+        if self._session:
+            return self._session_verdict()
+        if run.finish is None:
+            return ("Cut off", "bad") if self._state == "cut off" else ("Goes on", "open")
+        if run.finish.outcome == "submitted":
+            return self._answer_verdict()
+        if run.finish.outcome == "stopped":
+            is_stuck = not (run.running or run.limit)
+            return ("Got stuck" if is_stuck else "Stopped"), "bad"
+        return ("Ran out of time" if run.finish.outcome == "timeout" else "Failed"), "bad"
+
+    def _answer_verdict(self) -> tuple[str, Grade]:
+        """The verdict on an accepted answer, by the score or by the findings."""
+        run, score = self._run, self._score
+        rmse, wrong = score.get("rmse"), score.get("wrong")
+        if run.partial:
+            return "Partial answer", "bad"
+        if score.get("valid") is False:
+            return "Unusable answer", "bad"
+        if isinstance(rmse, int | float) and not rmse and score.get("complete") is not False:
+            return "Right answer", "good"
+        if score.get("complete") is False or run.is_early or self._origin:
+            return "Incomplete answer", "bad"
+        if isinstance(rmse, int | float):
+            is_off = not isinstance(wrong, int | float) or wrong > INEXACT
+            return ("Wrong answer", "bad") if is_off else ("Inexact answer", "inexact")
+        return "Answered", "unknown"
+
+    def _session_verdict(self) -> tuple[str, Grade]:
+        requests, number = self._run.requests, self._run.counts["requests"]
+        if not number:
+            return "Not asked yet", "open"
+        answered = requests.get("answered", 0)
+        if answered == number:
+            is_whole = self._origin is None
+            return ("Answered", "good") if is_whole else ("Incomplete answer", "bad")
+        left = requests.get("left without an answer", 0)
+        is_open = self._run.finish is None and self._state != "cut off"
+        if is_open and answered + left == number:
+            return "Goes on", "open"
+        if number > 1:
+            return f"{answered:,} of {number:,} answered", "bad"
+        ends = {EARLY: "Incomplete answer", "answered in part": "Partial answer"}
+        default = "Cut off" if self._state == "cut off" and not self._run.finish else "No answer"
+        return next((ends[state] for state in ends if state in requests), default), "bad"
+
+    def _headline(
+        self, verdict: str, grade: Grade, steps: list[FailureStep], who: list[InvolvedAgent]
+    ) -> str:
+        if self._origin and not self._waiting:
+            says = self._origin.private if self._private else self._origin.says
+            return f"{verdict}: {says}."
+        if self._waiting:
+            since = moment(min(activation.us_start for activation in self._waiting))
+            agents = [f"`{name(activation.agent)}`" for activation in self._waiting]
+            return f"{verdict}: {cut(agents, most=MOST_NAMED)}, since {since}."
+        head = f"{verdict}, {moment(self._run.us)} so far"
+        if grade != "open":
+            head = f"{verdict} after {moment(self._run.us)}"
+        quality = self._quality().removesuffix(".") if self._score and grade != "good" else ""
+        head = f"{head}. {quality}" if quality else head
+        culprit = next((agent for agent in who if agent.is_at_fault), None)
+        cause = f"`{culprit.agent}` {culprit.says}" if culprit else steps[0].says if steps else ""
+        if not cause:
+            return f"{head}. Nothing went wrong." if grade in ("good", "unknown") else f"{head}."
+        healing = "; the monitor mended that" if self._run.heals and grade == "good" else ""
+        link = ". On the way " if grade != "bad" else ". " if quality else ": "
+        return f"{head}{link}{cause}{healing}."
+
+    def _ended(self) -> str:
+        graph = self._run.graph
+        rings = rings_without_answer(graph) if graph is not None and graph.t >= 0 else ()
+        sentences = [self._end(), self._quality(), *self._run.late_turns.texts(), *rings]
+        return " ".join(filter(None, sentences))
+
+    def _end(self) -> str:
+        run, length = self._run, moment(self._run.us)
+        has_answer = run.counts["answered"] > 0
+        state = f" ({self._state})" if run.finish is None else ""
+        if self._session:
+            return f"{self._requests()} The session lasted {length}{state}."
+        if run.finish is None:
+            none = "" if has_answer else " There is no answer so far."
+            return f"The trace ends after {length}, and the run has no end{state}.{none}"
+        if run.finish.outcome == "submitted" and run.partial:
+            return f"A partial answer was accepted after {length}: {run.partial}."
+        if run.finish.outcome == "submitted":
+            lacks = "" if not run.is_early or self._score else _LACKING
+            return f"An answer was accepted after {length}{lacks}."
+        end = _ENDS[run.finish.outcome]
+        if run.finish.outcome == "stopped" and run.limit:
+            end = f"The run was {run.limit},"
+        elif run.finish.outcome == "stopped" and not run.running:
+            end = "The run stopped because nothing could go on any more,"
+        return f"{end} after {length}." + ("" if has_answer else " There is no answer.")
+
+    def _quality(self) -> str:
+        """The answer in the words of the score."""
+        if not self._run.counts["answered"]:
+            return ""
+        if self._score.get("valid") is False:
+            return f"It is not valid: {self._score.get('reason') or 'no reason is given'}."
+        return str(
+            self._score.get("says")
+            or ("" if self._session else "No one checked whether it is right.")
+        )
+
+    def _requests(self) -> str:
+        requests, states = self._run.counts["requests"], self._run.requests
+        parts: list[str] = []
+        for state, number in states.items():
+            end = f"answered{_LACKING}" if state == EARLY else state
+            if requests == 1:
+                partial = f": {self._run.partial}" if self._run.partial else ""
+                return f"The request was {end}{partial}."
+            parts.append(f"{number:,} {'was' if number == 1 else 'were'} {end}")
+        if not parts:
+            return "There was no request."
+        return f"Of {counted(requests, 'request')} {join_clauses(parts)}."
+
+    # --- what went wrong, and who ---
+
+    def _steps(self) -> list[FailureStep]:
+        """The first failure of each agent and the first finding of each pattern, by time."""
+        steps = [
+            FailureStep(tally.t, tally.us, _tally_text(pattern, tally))
+            for pattern, tally in self._tallies.items()
+        ]
+        for agent, failed in self._run.failed.items():
+            error = "" if self._private else f": {failed.error}"
+            says = f"{self._failed(agent, failed)}{error}"
+            steps.append(FailureStep(failed.t, failed.us, says))
+        if self._origin:
+            says = self._origin.private if self._private else self._origin.says
+            is_told = self._origin.activation in {f.activation for f in self._run.failed.values()}
+            if not is_told or self._origin.stage == "answer":
+                steps.append(FailureStep(self._origin.t, self._origin.us, says))
+        steps.sort(key=lambda step: (step.us, step.t))
+        more = len(steps) - MOST_STEPS
+        if more > 0:
+            last = steps[MOST_STEPS - 1]
+            says = f"{last.says}; and {more} more"
+            steps[MOST_STEPS - 1 :] = [FailureStep(last.t, last.us, says)]
+        return steps
+
+    def _failed(self, agent: str, failed: FailedTurns) -> str:
+        turns = self._run.turns[agent]
+        number = f" {failed.number:,} of {turns:,} turns" if turns > 1 else ""
+        return f"{name(agent)} failed{number}"
+
+    def _who(self) -> Iterator[InvolvedAgent]:
+        """The agents behind the failure: named by a diagnosis, failed, and in findings."""
+        parts: dict[str, list[str]] = {}
+        first: dict[str, str] = {}
+        waiting: list[str] = []
+        if self._cause.get("agent"):
+            parts[str(self._cause["agent"])] = ["named by the diagnosis"]
+        worst_first = sorted(self._run.failed.items(), key=lambda item: -item[1].number)
+        for agent, failed in worst_first:
+            parts.setdefault(agent, []).append(self._failed(agent, failed).partition(" ")[2])
+            first[agent] = failed.activation
+        for pattern, tally in self._tallies.items():
+            row = BY_NAME.get(pattern)
+            role = row.role if row else f"is named by {name(pattern)}"
+            if role.startswith("waits"):
+                waiting += tally.agents
+                continue
+            for agent, number in tally.agents.most_common(MOST_NAMED):
+                times = f" {number:,} times" if number > 1 else ""
+                parts.setdefault(agent, []).append(f"{role}{times}")
+        for agent, says in parts.items():
+            yield InvolvedAgent(name(agent), join_clauses(says), True, first.get(agent, ""))
+        for agent in dict.fromkeys([a.agent for a in self._waiting] + waiting):
+            if agent not in parts:
+                yield InvolvedAgent(name(agent), "waits", False)
+
+    # --- what the monitor did, and what to do next ---
+
+    def _monitor(self, grade: Grade) -> tuple[str, bool | None]:
+        run = self._run
+        if not run.heals:
+            is_alarmed = bool(self._tallies or self._origin or run.failed)
+            if not is_alarmed:
+                return ("Nothing had to be done." if run.finish else "Nothing so far."), None
+            if run.refused:
+                return f"Nothing was done: {run.refused}.", None
+            if not self._tallies:
+                return "It watched only: an error inside an agent is the agent's own to mend.", None
+            if not run.recorded:
+                return "It was not there: these findings were made after the run.", None
+            return "It watched only, and changed nothing.", None
+        deeds = [
+            action_text(rows[0], len(run.agents))
+            if run.healed[kind] == 1
+            else actions_text(kind, run.healed[kind])
+            for kind, rows in run.heals.items()
+        ]
+        times = [row.us for rows in run.heals.values() for row in rows]
+        first, last = moment(min(times)), moment(max(times))
+        moments = f"At {first}" if first == last else f"From {first} to {last}"
+        text = f"{moments} the monitor {join_clauses(deeds)}."
+        if run.came_after and grade != "bad":
+            return f"{text} That worked: an answer was accepted after it.", True
+        if run.came_after:
+            return f"{text} That was not enough: the answer after it is not whole.", False
+        if run.finish is None and self._state != "cut off":
+            return f"{text} No answer has come since.", None
+        return f"{text} That did not help: no answer came after it.", False
+
+    def _next(self, grade: Grade, who: list[InvolvedAgent]) -> tuple[str, str]:
+        """The next step, and a command with `RUN` for the path."""
+        run, origin = self._run, self._origin
+        if self._waiting:
+            agent, turn = self._waiting[0].agent, self._waiting[0].id
+            return f"Decide what `{name(agent)}` asks", f"digmon show RUN {shlex.quote(name(turn))}"
+        if grade == "open":
+            return "Follow it", "digmon view RUN"
+        if self._state == "cut off" and run.finish is None and not self._session:
+            return "Let it go on where it stopped", "digmon run --resume RUN"
+        if self._cause.get("says"):
+            return f"Mend the cause: {self._cause['says']}", "digmon why RUN --try"
+        failing = next((agent for agent in who if agent.activation), None)
+        if origin and origin.activation and origin.stage == "request":
+            turn = shlex.quote(name(origin.activation))
+            return "See what it was given, and the error", f"digmon show RUN {turn}"
+        if failing:
+            says = f"Mend `{failing.agent}`: see its failed turns"
+            return says, f"digmon show RUN {shlex.quote(failing.agent)}"
+        if self._tallies and run.heals and grade != "bad":
+            return "Find the cause, so that nothing has to be healed", "digmon why RUN --try"
+        if grade == "bad" or self._tallies:
+            return "Find the cause", "digmon why RUN"
+        return "Nothing has to be done.", ""
+
+    # --- the task and the cost ---
+
+    def _task(self) -> str:
+        run = self._run
+        task = run.run.task if run.run else None
+        goal = ("" if self._private else run.goal) or ("" if task is None else name(task))
+        team = counted(len(run.agents), "agent")
+        if self._session:
+            requests = counted(run.counts["requests"], "request")
+            first = ": " if run.counts["requests"] == 1 else "; the first: "
+            return f"{requests} to a team of {team}" + (f"{first}{goal}" if goal else "")
+        return f"{goal} ({team})" if goal else f"a run of {team}"
+
+    def _cost(self, spent: str) -> str:
+        run = self._run
+        parts = {
+            "turn": run.counts["turns"],
+            "message": run.counts["messages"],
+            "intervention": run.healed.total(),
+        }
+        numbers = [counted(number, noun) for noun, number in parts.items() if number]
+        return f"{cut(numbers)} in {moment(run.us)}.{f' {spent}.' if spent else ''}"
+
+
+def _tally_text(pattern: str, tally: PatternTally) -> str:
+    """A pattern in plain words, with the name and the number of findings behind."""
+    times = f", {tally.number:,} times" if tally.number > 1 else ""
+    return f"{tally.plain}: {pattern_title(pattern)}{times}"
+
+
+_LACKING = ", although some of its work was missing by the account of the monitor"
+_ENDS = {
+    "timeout": "The time limit ended the run",
+    "stopped": "The run was stopped",
+    "error": "The run ended with an error",
+}
