@@ -11,13 +11,7 @@ from typing import Any
 from dig._util.text import one_line, safe_text
 from dig.show.cause import KnownCause
 from dig.show.follower import RunFollower
-from dig.show.runs.summary import (
-    figures_text,
-    read_beside,
-    read_note,
-    stored_answers,
-    stored_state,
-)
+from dig.show.runs.summary import read_beside, read_note, stored_answers, stored_state
 from dig.traces.journal.journal import RESULT, SIDE
 from dig.traces.journal.reader import trace_path
 
@@ -30,7 +24,7 @@ def page_head(
     """The data for the head of the page.
 
     `execution`, `task`, `team`, `method`, `agents_are` and `began` are of the side file, as far as
-    they are texts; `score` is of the result; `state` is what a run without an end is; `file` is the
+    they are texts; `state` is what a run without an end is; `file` is the
     name of the trace, `place` its path for a command line; `note` is what a person has written on
     it; `answers` are the five answers about the run, as far as it was followed, `requests` what
     happened to those of a session, `is_fork` says whether it continues another run.
@@ -49,7 +43,6 @@ def page_head(
     return {
         **{key: one_line(side[key], 120) for key in KEYS if isinstance(side.get(key), str)},
         "file": one_line(trace.parent.name if path.is_dir() else trace.name, 120),
-        "score": figures_text(result.get("score")),
         "state": state,
         "place": shlex.quote(safe_text(path)),
         "note": "" if private else read_note(path),

@@ -270,7 +270,7 @@ def stored_answers(
     """
     if not follower.so_far.run:
         return FiveAnswers()
-    fields, figures = dict(score) if isinstance(score, Mapping) else {}, figures_text(score)
+    fields, figures = dict(score) if isinstance(score, Mapping) else {}, _figures_text(score)
     if not fields.get("says") and figures:
         fields["says"] = f"Its score is: {figures}."
     return five_answers(
@@ -280,16 +280,11 @@ def stored_answers(
     )  # fmt: skip
 
 
-def figures_text(score: object) -> str | None:
+def _figures_text(score: object) -> str:
     """The figures in a score, with their names."""
-    if not isinstance(score, dict):
-        return _figure(score) if is_number(score) else None
-    figures = [f"{one_line(k, 20)} {_figure(v)}" for k, v in score.items() if is_number(v)]
-    return ", ".join(figures) or None
-
-
-def _figure(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else one_line(value, 20)
+    figures = score if isinstance(score, Mapping) else {"": score}
+    texts = [f"{one_line(k, 20)} {v:,g}".strip() for k, v in figures.items() if is_number(v)]
+    return ", ".join(texts)
 
 
 def read_beside(path: Path, name: str) -> dict[str, Any]:

@@ -61,7 +61,6 @@ export class Heading {
     for (const [one, kind] of [["error", "bad"], ["warning", ""], ["notice", ""]])
       if (counts[one]) chips.push([counted(counts[one], one), kind]);
     if (counts.silenced) chips.push([`${number(counts.silenced)} silenced`, ""]);
-    if (head.score) chips.push([head.score, ""]);
     if (head.began) chips.push([head.began.slice(0, 16).replace("T", " "), ""]);
     return chips;
   }

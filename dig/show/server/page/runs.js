@@ -5,7 +5,7 @@ const EVERY_MS = 2000;
 const COLUMNS = [
   { label: "run", text: (run) => run.path },
   { label: "outcome", text: (run) => run.ending, style: standing, isChoice: true },
-  { label: "what failed", text: (run) => run.headline, style: () => "headline" },
+  { label: "what failed", text: (run) => (run.grade === "bad" ? run.headline : ""), style: () => "headline" },
   { label: "waiting", text: (run) => run.waits.length || "", sort: (run) => run.waits.length,
     style: (run) => (run.waits.length ? "warning" : ""), isNumber: true, title: waiting },
   { label: "score", text: (run) => (run.figure === null ? "" : `${round(run.figure)}`),
@@ -53,9 +53,7 @@ function round(figure) {
 /** How well a run has ended, as far as its score or its requests tell. */
 function standing(run) {
   if (run.state !== "ended") return run.state.replace(" ", "-");
-  if (run.quality !== "unknown") return run.quality;
-  const isBad = Object.keys(run.requests).some((one) => one !== "answered");
-  return isBad || ["error", "timeout"].includes(run.outcome) ? "bad" : "";
+  return run.grade;
 }
 
 function total(counts) {
