@@ -17,7 +17,7 @@ from dig.graph.lineage import ancestors
 from dig.graph.state import EventState, Problem, by_number
 
 from .finding import Finding
-from .interventions import Intervention, Reroute
+from .interventions import Intervention, Replace, Reroute
 from .notes import describe_events, quote_all
 from .siblings import NO_SHAPE, WORDS, Deviation, Shape, find_deviations
 
@@ -45,7 +45,7 @@ class LadderStep:
         now: The present moment, in microseconds.
         shapes: By event: the shape of its payload.
         renewed: By part or problem: the agents that were asked to do it again, and when.
-        suspects: By agent: the hand-outs in which there was a sign against it.
+        suspects: By agent: the signs against it, each as the ends of the hand-out and of the turn.
     """
 
     number: int = 1
@@ -56,7 +56,7 @@ class LadderStep:
     now: int = 0
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     renewed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    suspects: dict[str, set[int]] = field(default_factory=dict)
+    suspects: dict[str, set[tuple[int, int]]] = field(default_factory=dict)
 
     def signs(self, graph: InteractionGraph, finding: Finding) -> list[Deviation]:
         """The signs against agents with parts of the problem behind a finding."""
@@ -64,10 +64,20 @@ class LadderStep:
         signs = list(
             find_deviations(graph, lambda event: self.shapes.get(event, NO_SHAPE), sources)
         )
+        h = graph.history
         for sign in signs:
-            hand_out = graph.history.generator[sign.part]
-            self.suspects.setdefault(sign.agent, set()).add(graph.history.t_end[hand_out])
+            if sign.mechanism != "kept":  # it may merely wait for others
+                ends = h.t_end[h.generator[sign.part]], h.t_end[sign.activation]
+                self.suspects.setdefault(sign.agent, set()).add(ends)
         return signs
+
+    def take_out(self, graph: InteractionGraph, agents: Iterable[str]) -> Iterator[Replace]:
+        """Take out agents with two independent signs: of two hand-outs, and in two turns."""
+        for agent in agents:
+            signs = self.suspects.get(agent, set())
+            hand_outs, turns = {hand_out for hand_out, _ in signs}, {turn for _, turn in signs}
+            if min(len(hand_outs), len(turns)) > 1 and agent in graph.agents:
+                yield Replace(agent, f"{len(hand_outs)} times its work was unlike the others'")
 
     def helper(self, graph: InteractionGraph, without: Collection[str] = ()) -> str | None:
         """Choose an agent to turn to: new to the ladder, working, with little to do.
@@ -139,7 +149,7 @@ def renew(graph: InteractionGraph, finding: Finding, step: LadderStep) -> Iterat
     """Hand out spoilt parts again, to another agent."""
     signs = [sign for sign in step.signs(graph, finding) if sign.agent != sign.giver]
     suspects = {sign.agent: None for sign in signs}
-    helpers = dict[str, str | None]()
+    helpers, spoilers = dict[str, str | None](), dict[str, None]()
     for sign in {sign.part: sign for sign in signs}.values():
         part = graph.history.event_ids[sign.part]
         without = {*suspects, *step.renewed.get(part, ())}
@@ -150,6 +160,8 @@ def renew(graph: InteractionGraph, finding: Finding, step: LadderStep) -> Iterat
             continue
         note = f"{quote_all([sign.agent])} had this, and {WORDS[sign.mechanism]}. Do it yourself."
         yield Reroute(part, note, (helper,), action="reassign", without=(sign.agent,))
+        spoilers[sign.agent] = None
+    yield from step.take_out(graph, spoilers)
 
 
 def redo(graph: InteractionGraph, finding: Finding, step: LadderStep) -> list[Intervention]:
@@ -158,7 +170,7 @@ def redo(graph: InteractionGraph, finding: Finding, step: LadderStep) -> list[In
     sources = union([graph.sources_of(sign.part) for sign in signs])
     anew = [name for name in graph.unanswered_sources(sources) if name not in step.renewed]
     again = list(restart(graph, finding, step, problems=anew)) if anew else []
-    return [*again, *renew(graph, finding, step)]
+    return [*dict.fromkeys([*again, *renew(graph, finding, step)])]
 
 
 def agents_behind(history: History, event: int) -> set[str]:
@@ -211,7 +223,7 @@ def restart(
     step.signs(graph, finding)
     suspects = dict.fromkeys([*idle, *step.suspects, *swallowed])
     without = [agent for agent in suspects if agent in graph.agents]
-    h = graph.history
+    h, is_begun = graph.history, False
     for problem in problems or problems_of(graph, finding.subject):
         if not graph.knows(problem):
             continue
@@ -233,3 +245,5 @@ def restart(
             f"{describe_events(graph, open_events)}."
         )
         yield Reroute(problem, note, (helper,), action="restart", without=tuple(excluded))
+        is_begun = True
+    yield from step.take_out(graph, suspects if is_begun else ())

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dig._util.ranges import RangeSet
@@ -83,23 +82,6 @@ class _Step(NamedTuple):
     rate: float  # outputs for each input
 
 
-@dataclass
-class _Course:
-    """The course of the parts of a hand-out.
-
-    Attributes:
-        steps: The steps of agents, by the types of the inputs.
-        returns: By part: what came back to the giver.
-        doers: By part: the agents that consumed it, each with the activation.
-        open_parts: The parts of which something is open.
-    """
-
-    steps: dict[Shape, list[_Step]] = field(default_factory=lambda: defaultdict(list))
-    returns: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
-    doers: dict[int, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
-    open_parts: set[int] = field(default_factory=set)
-
-
 def find_deviations(
     graph: InteractionGraph, shapes: Callable[[str], Shape], sources: RangeSet | None = None,
     *, settled: bool = False,
@@ -132,7 +114,12 @@ class _HandOut:
         parts: Sequence[int],
     ) -> None:  # fmt: skip
         self._graph, self._h, self._shapes = graph, graph.history, shapes
-        self._giver, self._parts, self._course = giver, parts, _Course()
+        self._giver, self._parts = giver, parts
+        self._steps = defaultdict[Shape, list[_Step]](list)  # by the types of the inputs
+        self._returns = defaultdict[int, list[int]](list)  # by part: what came back to the giver
+        # By part: the agents that consumed it, each with the activation.
+        self._doers = defaultdict[int, dict[str, int]](dict)
+        self._open_parts = set[int]()  # those of which something is open
         for part in parts:
             self._follow(part)
 
@@ -142,25 +129,25 @@ class _HandOut:
         for find in (self._unreturned, self._lost_returns):
             deviations += [*find({deviation.part for deviation in deviations})]
         spoilt = {(deviation.part, deviation.doer) for deviation in deviations}
-        doers = self._course.doers
+        doers = self._doers
         done = {part for part in doers if any((part, a) not in spoilt for a in doers[part])}
         yield from (deviation for deviation in deviations if deviation.part not in done)
 
     def _follow(self, part: int) -> None:
         """Follow a part through activations, until something goes back to the giver."""
-        h, course, giver = self._h, self._course, self._giver
+        h, giver = self._h, self._giver
         stack, seen = [part], set[int]()
         while stack:
             n = stack.pop()
             if self._graph.is_open(n):
-                course.open_parts.add(part)
+                self._open_parts.add(part)
             for v in h.sightings(n):
                 inputs, agent = h.inputs(v), h.agent(v)
                 if v in seen or h.t_end[v] < 0 or n not in inputs:
                     continue
                 seen.add(v)
                 if n == part:
-                    course.doers[part][agent] = v
+                    self._doers[part][agent] = v
                 # Where the giver has something of others before it, parts are put together.
                 elif agent == giver and any(h.sender(e) not in (agent, None) for e in inputs):
                     continue
@@ -173,13 +160,13 @@ class _HandOut:
                     if agent == giver or giver not in to:
                         stack.append(y)
                     else:
-                        course.returns[part].append(y)
+                        self._returns[part].append(y)
                 step = _Step(agent, v, part, outputs, h.output_count[v] / len(inputs))
-                course.steps[frozenset(map(self._type, inputs))].append(step)
+                self._steps[frozenset(map(self._type, inputs))].append(step)
 
     def _unlike(self) -> Iterator[Deviation]:
         """Steps without an output of nearly all other agents' steps."""
-        for alike in self._course.steps.values():
+        for alike in self._steps.values():
             by_agent = defaultdict[str, dict[_Kind, Shape]](dict)
             for step in alike:
                 by_agent[step.agent] |= step.outputs
@@ -205,20 +192,20 @@ class _HandOut:
 
     def _unreturned(self, unlike: set[int]) -> Iterator[Deviation]:
         """Parts without a return like the other agents', and without anything open."""
-        course, senders = self._course, defaultdict[str, set[str]](set)
-        for events in course.returns.values():
+        senders = defaultdict[str, set[str]](set)
+        for events in self._returns.values():
             for n in events:
                 senders[self._type(n)].add(self._h.sender(n) or "")
-        for part in [part for part in course.doers if part not in course.open_parts | unlike]:
-            came = {self._type(n) for n in course.returns.get(part, ())}
-            for agent, v in course.doers[part].items():
+        for part in [part for part in self._doers if part not in self._open_parts | unlike]:
+            came = {self._type(n) for n in self._returns.get(part, ())}
+            for agent, v in self._doers[part].items():
                 wanted = [k for k, by in senders.items() if len(by - {agent}) >= LEAST_AGREEING]
                 if agent != self._giver and wanted and came.isdisjoint(wanted):
                     yield self._deviation(agent, "nothing", part, v)
 
     def _untouched(self) -> Iterator[Deviation]:
         """Parts, kept or thrown away by an agent, where other agents have done parts."""
-        h, doers = self._h, self._course.doers
+        h, doers = self._h, self._doers
         if len({agent for by_agent in doers.values() for agent in by_agent}) < LEAST_AGREEING:
             return
         for part in (part for part in self._parts if part not in doers):
@@ -233,7 +220,7 @@ class _HandOut:
     def _lost_returns(self, unlike: set[int]) -> Iterator[Deviation]:
         """Returns, thrown away by the giver, or consumed without an output."""
         h, giver, fates = self._h, self._giver, dict[int, tuple[int, int, int]]()
-        for part, events in self._course.returns.items():
+        for part, events in self._returns.items():
             for n in events if part not in unlike else ():
                 for v in h.sightings(n):
                     fate = self._fate(n, v)

@@ -84,7 +84,7 @@ class Ladders:
         self._stand_ins: dict[str, str] = {}
         self._shapes: dict[str, Shape] = {}
         self._renewed: dict[str, dict[str, int]] = {}
-        self._suspects: dict[str, set[int]] = {}
+        self._suspects: dict[str, set[tuple[int, int]]] = {}
         self._anew: set[str] = set()  # the problems that began anew
         self._looping: dict[str, int] = {}  # agent -> when it was said to go round
         self._us_effect = 0  # the moment of the latest effect of a turn

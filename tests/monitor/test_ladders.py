@@ -519,3 +519,78 @@ def test_a_step_after_which_an_agent_only_talks_to_itself_has_a_last_date() -> N
     assert steps(sink, "MC") == [("create", ("ann",)), ("create", ("bob",))]
     first, second = [row.ts for row in rows(sink, "heal") if row.action == "create"]
     assert second - first == 30.0
+
+
+def test_who_spoils_work_of_two_hand_outs_is_taken_out_and_who_waits_is_not() -> None:
+    """Two signs are independent: other agents have agreed each time. `dan` only waits."""
+
+    def gives_each(view: View) -> Decision:
+        posed = [event for event in view.events if event.type in ("problem", "question")][:1]
+        if posed:
+            fates = [EventFate(event=posed[0].id, fate="consume")]
+            parts = [NewEvent(payload="part", to=[n], type="part") for n in ("bob", "cyd", "odd")]
+            talk = NewEvent(payload="wait", to=["dan"], type="reminder")
+            return Decision(fates=fates, outputs=[*parts, talk])
+        return reads(view)
+
+    good = solves("solution")
+    team = {"ann": gives_each, "bob": good, "cyd": good, "odd": solves("riddle"), "dan": waits}
+    _, sink = run({**team, "eve": good}, script=[question_to("ann")])
+    taken_out = [row for row in rows(sink, "heal") if row.action == "replace"]
+    assert [row.to for row in taken_out] == [("odd",)]
+    assert taken_out[0].reason == "2 times its work was unlike the others'"
+
+
+def test_one_sign_is_not_enough_to_take_an_agent_out() -> None:
+    good = solves("solution")
+    team = {"ann": gives_parts, "bob": good, "cyd": good, "odd": solves("riddle"), "dan": good}
+    _, sink = run(team)
+    assert not [row for row in rows(sink, "heal") if row.action == "replace"]
+
+
+def mixes(view: View, enough: int = 3) -> Decision:
+    """It asks two agents for parts of each problem, and answers all with what came first."""
+    problems = [event for event in view.events if event.type in ("problem", "question")]
+    if problems:
+        (problem, *_) = problems
+        fates = [EventFate(event=problem.id, fate="consume")]
+        parts = [NewEvent(payload=problem.type, to=[name]) for name in ("bob", "cyd")]
+        return Decision(fates=fates, outputs=parts)
+    got = [event for event in view.events if event.sender in view.others or event.final]
+    is_enough = len(got) >= enough or any(event.final for event in got)
+    return submits(view) if is_enough else reads(view)
+
+
+def replies(view: View) -> Decision:
+    parts = [event for event in view.events if event.sender == "ann"]
+    outputs = [NewEvent(payload=event.payload, to=["ann"]) for event in parts]
+    return consumes(view, outputs) if parts else reads(view)
+
+
+def test_an_answer_to_two_problems_goes_back_with_the_missing_parts_and_with_the_note() -> None:
+    """One of the two problems lacks a part: ET names that part, CLA what was put together."""
+    _, sink = run(
+        {"ann": mixes, "bob": replies, "cyd": Acts(replies, 9.0)},
+        session=True, script=[(0.1, question_to("ann")[1])],
+    )  # fmt: skip
+    early = next(row for row in rows(sink, "finding") if row.pattern == "ET")
+    missing = {*early.evidence["unresolved"], *early.evidence["uncovered"]}
+    assert missing
+    answer = early.subject["event"]
+    back = [row for row in rows(sink, "deliver") if row.event == answer and row.to == "ann"]
+    assert back
+    notes = [row.note for row in rows(sink, "heal") if row.event == answer]
+    assert any("work is missing" in note for note in notes)
+    assert any("no origin in common" in note for note in notes)
+
+
+def test_an_answer_that_mixes_problems_goes_back_once_with_the_note() -> None:
+    """Nothing is missing, so there is no ET; the second answer is accepted."""
+    _, sink = run(
+        {"ann": lambda view: mixes(view, 4), "bob": replies, "cyd": replies},
+        session=True, script=[(0.1, question_to("ann")[1])],
+    )  # fmt: skip
+    assert not [row for row in rows(sink, "finding") if row.pattern == "ET"]
+    (back,) = [row for row in rows(sink, "heal") if row.action == "reroute"]
+    assert back.to == ("ann",) and "no origin in common" in back.note
+    assert [row.event for row in rows(sink, "deliver") if row.to is None] != [back.event]

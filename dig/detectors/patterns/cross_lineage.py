@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from heapq import merge, nsmallest
-from itertools import islice
+from itertools import combinations, islice
 from typing import Any
 
 from dig._util.ranges import RangeSet
 from dig._util.text import cut, name, names
 from dig.detectors.finding import MOST_EVIDENCE, Finding, Path, Severity
-from dig.detectors.interventions import Inject, Intervention
+from dig.detectors.interventions import Inject, Intervention, Reroute
+from dig.detectors.ladder import LadderStep, Progress
 from dig.detectors.notes import MOST_QUOTED, ancestries, ancestry, into_outputs, quote
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
+from dig.graph.history import FINAL
 from dig.graph.records import MERGED, MET, Deliver, End, Record
 from dig.graph.state import EventState, by_number
 
@@ -126,11 +128,11 @@ def _root(graph: InteractionGraph, event: str, path: Path) -> str:
 
 
 class HealCrossLineage(Healer):
-    """Puts a note about the origins beside the events."""
+    """Puts a note about the origins beside the events; a mixed answer goes back with it."""
 
     recorded_as = "dig.detectors.healing.HealCrossLineage"
 
-    def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Inject]:
         """Inject the ancestries: into the delivered event, or into the activation's outputs."""
         conflicts = finding.evidence["conflicts"]
         if finding.stage == "delivery":
@@ -148,3 +150,23 @@ class HealCrossLineage(Healer):
         )
         note = f"This was made by putting together what has no origin in common: {pairs}."
         yield from into_outputs(graph, finding, note)
+
+    def escalate(
+        self, graph: InteractionGraph, finding: Finding, step: LadderStep
+    ) -> Iterator[Intervention]:
+        """Inject the ancestries; return an answer that mixes problems to its submitter, once."""
+        h = graph.history
+        for wish in self.heal(graph, finding):
+            n = graph.event(wish.event).n
+            inputs = h.inputs(h.generator[n]) if finding.stage == "consumption" else ()
+            apart = combinations({graph.sources_of(e) for e in inputs}, 2)
+            is_mixed = h.flags[n] & FINAL and any(graph.are_apart(*pair) for pair in apart)
+            # Who puts a returned answer together with others has had the note before.
+            if is_mixed and not any(h.flags[e] & FINAL for e in inputs):
+                yield Reroute(wish.event, wish.note, (h.sender(n) or "",))
+            else:
+                yield wish
+
+    def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
+        """Nothing more is done."""
+        return "made"

@@ -13,7 +13,7 @@ from typing import Any
 from dig._util.ranges import union
 from dig._util.text import name, names
 from dig.detectors.finding import Finding, Severity
-from dig.detectors.interventions import COOLDOWN_S, Inject, Intervention, Reroute
+from dig.detectors.interventions import COOLDOWN_S, Inject, Intervention, Replace, Reroute
 from dig.detectors.ladder import LadderStep, redo, restart
 from dig.detectors.notes import describe_events, quote
 from dig.detectors.paths import PathFinder, Proof
@@ -150,6 +150,8 @@ class HealEarlyTermination(Healer):
             return
         again = redo(graph, finding, step) or _mixed_up(graph, finding, step)
         again = again or self._give_away(graph, finding, step)
+        # It holds the answer: without it, what was submitted early would be accepted.
+        again = [w for w in again if not (isinstance(w, Replace) and w.agent == submitter)]
         yield from again
         if again and submitter in graph.agents:
             note = f"{_missing_note(graph, lists)}Others were asked to do it: wait for it."
