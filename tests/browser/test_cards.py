@@ -19,7 +19,7 @@ from tests.browser.pages import box, opened, report, settled, state
 from tests.histories import row, trace
 from tests.traces.runs import directory
 
-STUCK = TeamRun(seed=604, method="dig", profile=Profile.of(["error=0"]))
+STUCK = TeamRun(seed=668, method="dig", profile=Profile.of(["error=0"]))
 
 
 @pytest.fixture(scope="module")

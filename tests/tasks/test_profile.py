@@ -61,7 +61,7 @@ def is_wrong(plan: Plan) -> bool:
         ("merge", PARTS, sends(lambda output: output.to == ["a1"]), 0.3),
         ("hand_over", PARTS, sends(lambda output: output.to != ["a1"]), 0.3),
         ("announce", (*PARTS, solution(2000, 3000)), sends(lambda o: o.type == "notice"), 0.3),
-        ("chat", (raw(0, 1000),), sends(lambda output: output.type == "message"), 0.3),
+        ("chat", (raw(0, 1000),), sends(lambda output: output.type == "notice"), 0.3),
         ("fail", JUST_A_PROBLEM, lambda plan: isinstance(plan.decision, str), 0.3),
     ],
 )

@@ -282,18 +282,12 @@ def test_a_problem_about_a_part_that_does_not_exist_is_discarded() -> None:
     assert fates(decide(see(problem(9000, 9500)))) == {"p9000": "discard"}
 
 
-def test_news_goes_by_a_colleague_to_the_agent_that_collects_and_is_kept_there() -> None:
-    """So that nothing is left unread once the answer is accepted."""
-    output, told = decide(see(raw(0, 1000, "a2"), agent="a3"), with_habit("chat", 1.0)).outputs
-    assert (output.to, told.type) == (["a2"], "message")
-    news = Pending("m", told.type, "a3", told.payload)
-    relayed = decide(see(news))
-    assert fates(relayed) == {"m": "consume"}
-    assert [(one.type, one.to) for one in relayed.outputs] == [("message", ["a2"])]
-    collects = see(news, solution(0, 1000, report_to="a2"), agent="a2")
-    assert fates(decide(collects)) == {}
-    whole = (solution(i, i + 1000, report_to="a2") for i in (0, 1000, 2000))
-    assert fates(decide(see(news, *whole, agent="a2")))["m"] == "consume"
+def test_chat_about_work_is_a_notice_which_a_colleague_reads() -> None:
+    """It is no work to anybody, so no answer is early because of it."""
+    output, chat = decide(see(raw(0, 1000, "a2"), agent="a3"), with_habit("chat", 1.0)).outputs
+    assert (output.to, chat.type) == (["a2"], "notice")
+    read = decide(see(Pending("m", chat.type, "a3", chat.payload)))
+    assert (fates(read), read.outputs) == ({"m": "consume"}, [])
 
 
 def test_a_message_that_is_no_work_is_read() -> None:

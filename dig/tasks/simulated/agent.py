@@ -195,7 +195,6 @@ class _Turn:
         self._raws: dict[str, RawData] = {}
         self._partials: dict[str, Partial] = {}  # of which this agent puts the whole together
         self._copies: dict[str, Partial] = {}  # that all agents were sent
-        self._news: dict[str, Any] = {}  # what colleagues say that they have done
         self._returned = {event.id for event in view.events if event.final}
 
     def decide(self) -> Decision:
@@ -210,7 +209,6 @@ class _Turn:
         # A final event is the only output of its activation, so everything else waits.
         if not self._submit(counted):
             self._report(counted)
-            self._pass_news_on()
             self._take_on()
             self._do_again()
             for problem_range in dict.fromkeys(
@@ -238,8 +236,6 @@ class _Turn:
             self._raws[event.id] = read
         elif isinstance(read, Partial):
             self._sort_partial(event, read)
-        elif event.type == "message":
-            self._news[event.id] = event.payload
         else:
             self._settle("discard" if reader else "consume", [event.id])
 
@@ -365,7 +361,6 @@ class _Turn:
             if answer.is_complete or self._is_submitted_early(answer):
                 inputs = {**_of(problem_range, events), **used}
                 self._settle("consume", [event for event in inputs if event in events])
-                self._settle("consume", self._news)
                 self._finish(answer)
                 return True
         return False
@@ -449,17 +444,7 @@ class _Turn:
             parts = [list(partial.job.part) for partial in counted]
             job = replace(counted[0].job, report_to=self._collector(counted[0].job))
             to = (self._draws.choice(colleagues, "chat with"),)
-            self._emit("message", {**job.payload(), "counted": parts}, to)
-
-    def _pass_news_on(self) -> None:
-        """Pass the news of colleagues on to the collecting agent, or keep them until the end."""
-        for event, payload in self._news.items():
-            job = Job.read(payload, self._reading)
-            if job is None or (self._collects(job) and not self._partials):
-                self._settle("consume", [event])
-            elif not self._collects(job):
-                self._settle("consume", [event])
-                self._emit("message", dict(payload), (self._collector(job),))
+            self._emit(NOTICE, {**job.payload(), "counted": parts}, to)
 
     def _take_on(self) -> None:
         """Read short parts, up to the limit at once, and cut up longer parts."""

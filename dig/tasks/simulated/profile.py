@@ -48,8 +48,8 @@ class Profile:
             instead of reading it along with the others.
         broadcast: Probability, for each chunk that it has counted, to send the solution to
             all agents, itself included, and not only to the agent that puts the counts together.
-        chat: Probability, when it has counted something, to tell a random colleague so, who tells
-            the agent that collects. Nothing depends on it.
+        chat: Probability, when it has counted something, to tell a random colleague so, by a
+            `notice`: it is no work to anybody, and nothing depends on it.
         duplicate: Probability, for each subproblem that it hands out, to keep it as well.
         misaddress: Probability, for each event that it generates, to send it to a name that no
             agent has.
