@@ -16,6 +16,7 @@ from dig._util.registry import Registry
 
 Registry.add(
     "methods",
+    redraw="dig.lab.compared_methods:draw_again",
     watchdog="dig.lab.compared_methods:speak",
     retry="dig.lab.compared_methods:ask_again",
     judge="dig.lab.compared_methods:judge",

@@ -1,4 +1,4 @@
-"""Methods to compare with healing: a judge, and two rivals that notice only silence."""
+"""Methods to compare with healing: another draw, a judge, and two that notice only silence."""
 
 from __future__ import annotations
 
@@ -6,19 +6,31 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from dig.detectors import JUDGE, RETRY, WATCHDOG
+from dig.detectors.interventions import Budget
 from dig.detectors.protocols import Detector, Healer
 from dig.errors import SettingsError
 from dig.runtime.agents import Agent, PlannedAgent
 from dig.runtime.setup import Setup
+from dig.tasks.run.arrange import make_task
 from dig.tasks.run.judging import LIKE_TEAM, SIMULATED
 from dig.tasks.run.methods import Arrangement
 from dig.tasks.run.team_run import TeamRun
-from dig.tasks.run.teams import Team
+from dig.tasks.run.teams import Team, team
 
 from .judge.judged import HealAsJudged, Judged, judged_healers
 from .judge.reviewer import ReviewedSetup
 from .judge.simulated import SimulatedJudge
 from .rivals import HealByProblem, HealByWord, Silence, silence_of
+
+
+def draw_again(run: TeamRun, plain: Arrangement) -> Arrangement:
+    """`redraw`: nothing is done, but agents and schedule draw other random numbers.
+
+    Where runs were chosen because they fail, that alone looks like healing.
+    """
+    again = replace(run, salt=f"{run.salt}/again")
+    setup = replace(plain.setup, key=again.key)
+    return Arrangement(setup, team(again, make_task(again)))
 
 
 def speak(run: TeamRun, plain: Arrangement) -> Arrangement:
@@ -28,9 +40,13 @@ def speak(run: TeamRun, plain: Arrangement) -> Arrangement:
 
 
 def ask_again(run: TeamRun, plain: Arrangement) -> Arrangement:
-    """`retry`: after a silence, an idle agent is given the problem again."""
-    healers = {silence_of(RETRY): HealByProblem}
-    return replace(plain, setup=_rival(plain.setup, lambda: Silence(RETRY), healers))
+    """`retry`: after a silence, an idle agent is given the problem again.
+
+    With a budget of its own for the run, as often as that says.
+    """
+    healers, attempts = {silence_of(RETRY): HealByProblem}, run.budget.per_run
+    most = None if attempts == Budget().per_run else attempts
+    return replace(plain, setup=_rival(plain.setup, lambda: Silence(RETRY, most=most), healers))
 
 
 def _rival(

@@ -41,12 +41,15 @@ class Silence(Detector):
     recorded_as = "dig.detectors.rivals.Silence"
     kinds = (Run, Emit, Deliver, Start, End, Join, Leave)
 
-    def __init__(self, rival: Rival = WATCHDOG, after_s: float = SILENCE_S) -> None:
+    def __init__(
+        self, rival: Rival = WATCHDOG, after_s: float = SILENCE_S, most: int | None = None
+    ) -> None:
         """Begin with an empty log.
 
         Args:
             rival: The rival whose findings it raises.
             after_s: Seconds of silence after which one is raised.
+            most: How often it acts on one problem; ``None``: as `MOST` says.
 
         Raises:
             SettingsError: There is no such rival, or the time is not above 0.
@@ -57,7 +60,7 @@ class Silence(Detector):
             raise SettingsError(f"after_s must be above 0 and below 1e9 seconds, got {after_s!r}")
         self.pattern = silence_of(rival)
         self._rival: Rival = rival
-        self._after_s = after_s
+        self._after_s, self._most = after_s, MOST[rival] if most is None else most
         self._at_work: dict[str, str] = {}  # activation -> agent
         self._free: dict[str, int] = {}  # agent -> since when it has had nothing to do
         self._problem: str | None = None
@@ -107,7 +110,7 @@ class Silence(Detector):
         return (self._problem,) if self._problem is not None and self._unanswered else ()
 
     def _set_due(self) -> None:
-        can_speak = self._times < MOST[self._rival] and bool(self._free)
+        can_speak = self._times < self._most and bool(self._free)
         is_silent = self._unanswered > 0 and not self._at_work
         self.due = self._last + micros(self._after_s) if can_speak and is_silent else None
 

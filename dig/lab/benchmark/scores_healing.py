@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from dig.faults.inject.run_pair import play
 from dig.lab.experiment.markdown_table import Table, Value
-from dig.lab.experiment.statistics import as_json, mean, share
+from dig.lab.experiment.statistics import as_json, mean, share, sign_flip
 from dig.lab.truth.baseline import Baseline
 from dig.lab.truth.measurements import DIGITS
 from dig.lab.truth.verification import is_all_good, verdicts
@@ -18,11 +18,14 @@ from dig.tasks.run.team_run import METHOD_NAMES
 
 from .instances import FaultSet, Label, RunEnding, by_kind
 
-UNHEALED, ONCE, HEALED = "mas", "dig", "dig+"
-NONE, OTHER_DRAWS = "none", "other draws"
+UNHEALED, RETRIED, ONCE, HEALED = "mas", "retry", "dig", "dig+"
+NONE = "none"
 RIVALS = tuple(name for name in METHOD_NAMES if name not in (UNHEALED, HEALED))
-ROWS = (NONE, OTHER_DRAWS, *(name for name in METHOD_NAMES if name != UNHEALED))
+ROWS = (NONE, *(name for name in METHOD_NAMES if name != UNHEALED))
 """The methods against failures, in the order of the table."""
+
+Progress = Callable[[str, int, int], None]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -74,22 +77,22 @@ class HealingScores:
             ],
             [
                 "Good: the answer is right and complete, as the set means it; in a session, all of "
-                "them. Complete: it is valid and, if it says so, about all. `other draws`: "
+                "them. Complete: it is valid and, if it says so, about all. `redraw`: "
                 "nothing is done, but agents draw other random numbers, since instances are "
                 "chosen because they fail unhealed. `watchdog` tells all to continue after a "
                 "silence, `retry` poses the problem again; neither knows a graph. `dig` heals as "
                 "in the paper, `dig+` step by step. Calls: activations of agents. s: seconds of "
-                f"valid answers. {self._between()}"
+                f"valid answers. {self._between(RETRIED)} {self._between(ONCE)}"
             ],
         )
 
-    def _between(self) -> str:
-        """Count the pairs where only `dig` gives a valid answer, and where only `dig+` does."""
-        rerun_and_healed = [(pair.by(ONCE), pair.healed) for pair in self.pairs]
-        ways = [(rerun.valid, healed.valid) for rerun, healed in rerun_and_healed if rerun]
+    def _between(self, rival: str) -> str:
+        """Count the pairs where only a rival gives a valid answer, and where only `dig+` does."""
+        endings = [(pair.by(rival), pair.healed) for pair in self.pairs]
+        ways = [healed.valid - other.valid for other, healed in endings if other]
         return (
-            f"Valid with `{ONCE}` and not with `{HEALED}`: {ways.count((True, False))}; the other "
-            f"way round: {ways.count((False, True))}."
+            f"Valid with `{rival}` and not with `{HEALED}`: {ways.count(-1)}; the other way "
+            f"round: {ways.count(1)} (exact p {sign_flip(ways):.2g})."
         )
 
     def _by_method(self) -> list[tuple[str, list[RunEnding]]]:
@@ -151,7 +154,7 @@ class HealingScores:
 
 def score_healing(
     fault_set: FaultSet, *, jobs: int = 1, kinds: Collection[str] = (),
-    progress: Callable[[str, int, int], None] = lambda stage, finished, total: None,
+    progress: Progress = lambda stage, finished, total: None,
 ) -> HealingScores:  # fmt: skip
     """Play the runs of a set again, with healing.
 
@@ -166,6 +169,17 @@ def score_healing(
     Raises:
         SettingsError: The set has no labels, or faults of a kind that has to be named.
     """
+    return HealingScores(tuple(play_all(heal, fault_set, jobs, kinds, progress)))
+
+
+def play_all(
+    do: Callable[..., Result], fault_set: FaultSet, jobs: int, kinds: Collection[str],
+    progress: Progress = lambda stage, finished, total: None,
+) -> list[Result]:  # fmt: skip
+    """Do something with each label of a set, and the fault-free runs of its sort, as `heal` does.
+
+    For the other arguments and errors see `score_healing`.
+    """
     labels = [
         label
         for label in (instance.label() for instance in fault_set.labelled())
@@ -175,9 +189,8 @@ def score_healing(
     # A set from elsewhere has no baseline; then no error is large enough to be wrong.
     tasks = [(label, usual.get(label.configuration, NO_ERRORS)) for label in labels]
     with Workers(jobs, "the healing", "try it with fewer --jobs") as workers:
-        do = partial(heal, foreign=tuple(kinds))
-        pairs = workers.all(do, tasks, lambda finished: progress("runs", finished, len(labels)))
-    return HealingScores(tuple(pairs))
+        play_one = partial(do, foreign=tuple(kinds))
+        return workers.all(play_one, tasks, lambda n: progress("runs", n, len(labels)))
 
 
 NO_ERRORS = Baseline(0, {})
@@ -201,11 +214,7 @@ def heal(task: tuple[Label, Baseline], foreign: Collection[str] = ()) -> Pair:
     """
     label, baseline = task
     plain, faults = label.team_run, (*label.decoys, *label.read_faults(foreign))
-    runs = {
-        # Instances are chosen because they fail: other random numbers alone look like healing.
-        OTHER_DRAWS: replace(plain, salt=f"{plain.salt}/again"),
-        **{method: replace(plain, method=method) for method in (*RIVALS, HEALED)},
-    }
+    runs = {method: replace(plain, method=method) for method in (*RIVALS, HEALED)}
     played = {name: play(run, faults) for name, run in runs.items()}
     twin = play(plain, label.decoys)
     ends = {name: RunEnding.of(run) for name, run in played.items()}

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from dig.detectors.interventions import MEANS, Means
 from dig.detectors.policy import HEAL_ALL, Policy, Rule
-from dig.tasks.run.methods import METHODS as RUNNABLE
 from dig.tasks.run.team_run import LADDER
 from dig.tasks.simulated.profile import Profile
 
@@ -94,7 +93,7 @@ ARMS = (
         Arm(f"{pattern} alone, blank notes", means=_all_but("note"), policy=_only(pattern))
         for pattern in PAPER_PATTERNS
     ),
-    *(Arm(rival, rival) for rival in GRAPHLESS if rival in RUNNABLE),
+    *(Arm(rival, rival) for rival in GRAPHLESS),
     Arm(LADDER, LADDER),
 )
 
@@ -247,10 +246,10 @@ def ablate(
         _sweep(ablation, notes),
         table("by-task", "The same for each task", by_task),
     ]
-    rivals = [(OURS, rival) for rival in GRAPHLESS if rival in RUNNABLE]
+    rivals = [(OURS, rival) for rival in GRAPHLESS]
     words = {
         HEADLINE: effects.headline(usual, (BASELINE, OURS)),
-        NO_BETTER: effects.shortcomings(together, rivals) or ([NOTHING] if rivals else []),
+        NO_BETTER: effects.shortcomings(together, rivals) or [NOTHING],
         WORDS: effects.shortcomings([*together, *by_pattern], BLANKS),
     }
     return outcome, tables, {heading: lines for heading, lines in words.items() if lines}

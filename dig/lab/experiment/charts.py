@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dig._util.text import counted, one_line
-from dig.errors import SettingsError
+from dig.errors import SettingsError, file_errors
 
 from . import row_measures
 from .grid import Grid
@@ -61,10 +61,8 @@ def draw(grid: Grid, samples: Samples, out: Path) -> list[Path]:
         drawn = []
         for name, figure in _figures(grid, samples):
             path = out / f"{name}.svg"
-            try:
+            with file_errors(path, "written"):
                 figure.savefig(path, metadata={"Date": None})
-            except OSError as error:
-                raise SettingsError(f"{path} cannot be written: {one_line(error)}") from None
             drawn.append(path)
     return drawn
 

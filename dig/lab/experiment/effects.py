@@ -98,13 +98,14 @@ class Contrast:
 
 
 def pairs(methods: Sequence[str]) -> list[Pair]:
-    """Each method against doing nothing, and DIG against each rival."""
+    """Each method against doing nothing, and DIG, also with ladders, against each rival."""
     compared = [method for method in methods if method != row_measures.BASELINE]
-    rivals = [method for method in compared if method != row_measures.OURS]
+    own = [method for method in compared if method in row_measures.HEALING]
+    rivals = [method for method in compared if method not in own]
     pairs = [
         (method, row_measures.BASELINE) for method in compared if row_measures.BASELINE in methods
     ]
-    return pairs + [(row_measures.OURS, rival) for rival in rivals if row_measures.OURS in methods]
+    return pairs + [(method, rival) for method in own for rival in rivals]
 
 
 def compare(

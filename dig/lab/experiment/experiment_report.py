@@ -18,7 +18,7 @@ from .grid import Grid
 from .markdown_table import Table, settings_notes
 from .paper import paper_tables
 from .results import Row
-from .row_measures import BASELINE, OURS, RMSE, shown_measures
+from .row_measures import BASELINE, HEALING, RMSE, shown_measures
 from .samples import Pool, Samples
 
 ALL = "tables.md"
@@ -67,7 +67,7 @@ def all_tables(grid: Grid, samples: Samples) -> tuple[list[Table], Words]:
     single = effects.compare(
         samples, [Pool((setting,)) for setting in samples.settings], methods, measures
     )
-    rivals = [pair for pair in methods if pair[0] == OURS and pair[1] != BASELINE]
+    rivals = [pair for pair in methods if pair[0] in HEALING and pair[1] != BASELINE]
     words = {
         HEADLINE: effects.headline(samples, grid.methods),
         NO_BETTER: effects.shortcomings(pooled, rivals) or ([NOTHING] if rivals and rows else []),

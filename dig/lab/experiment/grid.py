@@ -2,7 +2,7 @@
 
 All settings are fixed before anything is compared, and are the same for all methods. The paper's
 grid (section 6) has two tasks, three sizes, teams of 1, 3 and 6, and the methods `mas`, `judge` and
-`dig`; two rivals that know no graph stand beside them.
+`dig`; two rivals that know no graph, another draw, and healing with ladders stand beside them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dig.errors import SettingsError
 from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY
 from dig.tasks.run.arrange import make_run
 from dig.tasks.run.judging import LIKE_TEAM, Judging
-from dig.tasks.run.team_run import LADDER, METHOD_NAMES, SIMULATED, Recipients, TeamRun
+from dig.tasks.run.team_run import METHOD_NAMES, SIMULATED, Recipients, TeamRun
 from dig.tasks.simulated.profile import Profile
 
 from .markdown_table import SIMULATED_AGENTS
@@ -31,15 +31,15 @@ PAPER_SIZES: Mapping[str, tuple[int, ...]] = {
     NEWSGROUPS: (60, 100, 150),
 }
 
-PAPER_METHODS = tuple(name for name in METHOD_NAMES if name != LADDER)
-"""The methods of the paper's grid, and the rivals beside them."""
-
 SEEDS = 100
 """The number of seeds that each setting is run with, unless it is said."""
 
-WINDOWS = Thresholds(mc_window_s=10.0, oe_window_s=5.0, dl_window_s=10.0, stall_min_s=20.0)
+WINDOWS = Thresholds(
+    mc_window_s=10.0, oe_window_s=5.0, dl_window_s=10.0, stall_min_s=20.0, activation_limit_s=30.0
+)
 """Fit to runs of ten to fifty seconds, in which a turn takes two or three: a window is a few turns
-in which nobody makes progress, and a part of a run in which healing can still be of use."""
+in which nobody makes progress, and a part of a run in which healing can still be of use. A run that
+ends after 120 s has no time to wait 300 s for an agent that has not had five turns."""
 
 
 def on_windows(thresholds: Thresholds) -> Thresholds:
@@ -131,7 +131,7 @@ class Grid:
 
     name: str = "paper"
     tasks: tuple[TaskGrid, ...]
-    methods: tuple[str, ...] = PAPER_METHODS
+    methods: tuple[str, ...] = METHOD_NAMES
     agents: tuple[int, ...] = (1, 3, 6)
     seeds: tuple[int, ...] = tuple(range(1, SEEDS + 1))
     thresholds: Thresholds = WINDOWS

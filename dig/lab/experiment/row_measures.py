@@ -15,11 +15,15 @@ from .results import Row
 BASELINE, OURS = "mas", "dig"
 """The method that does nothing, and the one that is compared with all others."""
 
+HEALING = (OURS, LADDER)
+"""The methods that heal by the graph."""
+
 GRAPHLESS = ("watchdog", "retry")
 """The rivals that know no graph."""
 
 METHODS: Mapping[str, tuple[str, str]] = {
     BASELINE: ("MAS only", "#7f7f7f"),
+    "redraw": ("MAS, another draw", "#c7c7c7"),
     "watchdog": ("MAS + watchdog", "#bcbd22"),
     "retry": ("MAS + retry", "#8c564b"),
     "judge": ("MAS + judge", "#9467bd"),

@@ -38,7 +38,7 @@ SIMULATED, OWN, MODEL = "simulated", "own", "model"
 """Kinds of teams in `agents_are`; see `dig.tasks.run.teams`."""
 
 LADDER = "dig+"
-METHOD_NAMES = ("mas", "watchdog", "retry", "judge", "dig", LADDER)
+METHOD_NAMES = ("mas", "redraw", "watchdog", "retry", "judge", "dig", LADDER)
 """The methods against failures; `dig.tasks.run.methods` has the functions."""
 
 

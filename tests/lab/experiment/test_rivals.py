@@ -16,6 +16,7 @@ from dig import InteractionGraph, Output
 from dig._util.text import counted
 from dig.detectors import RETRY, WATCHDOG, is_rivals, standard
 from dig.detectors.finding import MOST, Finding, Rival
+from dig.detectors.interventions import Budget
 from dig.detectors.patterns import NAMES
 from dig.detectors.policy import HEAL_ALL
 from dig.errors import SettingsError
@@ -119,6 +120,25 @@ def test_retry_gives_the_same_event_to_the_agent_that_is_idle_for_longest() -> N
         }
     assert [row.event for row in rows(sink, "emit")] == ["e1"]
     assert result.outcome == "stopped"
+
+
+@pytest.mark.parametrize(("budget", "most"), [(Budget(), 3), (Budget(per_run=5), 5)])
+def test_retry_tries_three_times_or_as_often_as_the_budget_says(budget: Budget, most: int) -> None:
+    run = TeamRun(agents=3, size=1000, method=RETRY, profile=Profile(wait=1.0), budget=budget)
+    sink = Recorder()
+    make_simulation(run, make_task(run), sink).run()
+    assert len(done(sink)) == most
+
+
+def test_another_draw_poses_the_same_problem_and_does_nothing() -> None:
+    plain, again = (TeamRun(agents=3, size=1000, method=name) for name in ("mas", "redraw"))
+    sinks = Recorder(), Recorder()
+    for run, sink in zip((plain, again), sinks, strict=True):
+        make_simulation(run, make_task(run), sink).run()
+    problems = [rows(sink, "emit")[0] for sink in sinks]
+    assert problems[0].payload == problems[1].payload
+    assert [r.ts for r in rows(sinks[0], "end")] != [r.ts for r in rows(sinks[1], "end")]
+    assert not rows(sinks[1], "heal")
 
 
 def test_an_agent_that_has_the_problem_still_is_told_to_continue_instead() -> None:

@@ -8,6 +8,7 @@ from statistics import fmean
 
 import pytest
 
+from bench.budgets import LARGEST, SWEPT, heal_within
 from dig.detectors.patterns import NAMES
 from dig.errors import SettingsError
 from dig.lab.benchmark.answers import Answer, Answers, CausalStep, RootCause
@@ -20,7 +21,7 @@ from dig.lab.benchmark.scores_detectors import (
     SeenKind,
     score_detectors,
 )
-from dig.lab.benchmark.scores_healing import ROWS, HealingScores, Pair, score_healing
+from dig.lab.benchmark.scores_healing import NO_ERRORS, ROWS, HealingScores, Pair, score_healing
 from dig.lab.benchmark.set_reading import step_at
 from dig.lab.experiment.markdown_table import Value
 
@@ -263,6 +264,25 @@ def test_what_healing_saves_and_what_it_makes_worse() -> None:
     assert found["s, more"]["mean"] == (4 + 2) / 2
     assert found["valid, lost for good"]["mean"] == 0.25
     assert found["RMSE, left"]["mean"] == pytest.approx((0 + 3 + 2) / 3)
+
+
+def test_methods_are_compared_run_by_run_with_the_exact_test() -> None:
+    """Six runs that `dig+` alone saves, and one that `retry` alone does: 16 of 128 as far."""
+    pairs = [Pair("drop", ended(None), ended(1.0), ended(1.0), {"retry": ended(None)})] * 6
+    pairs += [Pair("drop", ended(None), ended(None), ended(1.0), {"retry": ended(1.0)})]
+    page = HealingScores(tuple(pairs)).tables()[0].markdown()
+    assert (
+        "Valid with `retry` and not with `dig+`: 1; the other way round: 6 (exact p 0.12)" in page
+    )
+
+
+def test_a_budget_bounds_attempts_and_steps(small: FaultSet) -> None:
+    """With none nothing is done, so the answer of a run that is saved with eight comes later."""
+    label = next(one.label() for one in small.labelled() if "drop" in one.label().kind)
+    valid = heal_within((label, NO_ERRORS))
+    assert [*valid] == [*SWEPT] and {len(row) for row in valid.values()} == {LARGEST + 1}
+    assert {row[0] for name, row in valid.items() if name != "dig+, steps"} == {label.faulted.valid}
+    assert valid["dig+, findings"][LARGEST] and valid["dig+, steps"][LARGEST]
 
 
 def test_healing_is_played_on_the_same_runs(small: FaultSet) -> None:
