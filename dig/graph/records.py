@@ -63,6 +63,8 @@ Outcome = Literal["submitted", "timeout", "stopped", "error"]
 FATES: tuple[FateName, ...] = get_args(FateName)
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
+TOOL = "tool:"  # prefix of the agents that stand for tools
+
 _INSTANCE = re.compile(r"(?<=.)#[0-9]+\Z", re.DOTALL)
 
 

@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 from dig._util.redaction import masking_logger, redact
 from dig._util.text import counted, one_line
 from dig.detectors.budget import limit_text
+from dig.detectors.describe import finding_text
 from dig.detectors.finding import Finding
 from dig.detectors.headline import Headlines
 from dig.detectors.settings_file import read_table
@@ -362,7 +363,8 @@ class _AlarmSink:
             )  # fmt: skip
             if finding.is_alarm:
                 headline = self._graph and self._headlines.of(self._graph, finding)
-                self._put(finding, headline.says if headline else "")
+                ring = finding_text(finding, self._graph) if finding.pattern == "LIVELOCK" else ""
+                self._put(finding, headline.says if headline else ring)
         elif isinstance(record, IncidentRow) and record.what == BUDGET:
             detail: Any = record.detail
             if detail.get("stage") == "warning":

@@ -47,8 +47,8 @@ class Alarm:
         run: The name of the run's configuration.
         finding: The finding; its `t` is that of its record in the trace.
         missed: The number of alarms before this one that were not sent to this destination.
-        headline: The sentence about what failed, if the finding is a failed request, or an answer
-            that lacks an agent's work; else empty.
+        headline: The sentence about what failed, if the finding is a failed request, an answer that
+            lacks an agent's work, or a round (LIVELOCK, with the ring); else empty.
     """
 
     run: str

@@ -19,6 +19,7 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     NOTICE,
     SYSTEM,
+    TOOL,
     Emit,
     Record,
     base_name,
@@ -233,7 +234,7 @@ class TeamSpending:
     def begin_turn(self, agent: str, accounts: Iterable[Account]) -> None:
         """Count a turn of an agent; parts of wrappers and tools have none."""
         name = base_name(agent)
-        if not name.rpartition("/")[2].startswith(("__", "tool:")):
+        if not name.rpartition("/")[2].startswith(("__", TOOL)):
             for account in accounts:
                 account.entry = account.entry or name
             self._count(accounts, "turns", 1)

@@ -21,12 +21,12 @@ from dig import Detector, Finding, InteractionGraph, Record
 from dig.detectors import standard
 from dig.detectors.policy import Policy
 from dig.errors import SettingsError
-from dig.graph.records import Emit, FindingRow, Run
+from dig.graph.records import Emit, FindingRow, Limits, Run
 from dig.monitor.sinks import FanOut
 from dig.runtime import Alarm, Alerts, Bus, CommandAlerts, Decision, LogAlerts, Setup, View
 from dig.runtime.alerts import AlertCounts, OnAlarm
 from dig.runtime.destinations import WebhookAlerts, destination
-from tests.helpers import Recorder, Stage
+from tests.helpers import Recorder, Stage, out
 
 LONG_S = 60.0  # for what comes at once, unless something is broken
 PATH = "/services/T000/B000/q1w2e3r4t5"
@@ -294,6 +294,21 @@ def server() -> Iterator[Server]:
         yield made
         made.shutdown()
         thread.join()
+
+
+def test_an_alarm_about_a_round_names_the_ring() -> None:
+    """Evidence has the agents without an order; the graph of the run has it."""
+    alarms: list[Alarm] = []
+    alerts = Alerts(alarms.append)
+    limits = Limits(livelock_turns=2, livelock_agents=3)
+    stage = Stage("cab", detectors=standard(), limits=limits)
+    stage.monitor.follow(alerts.sink())
+    stage.give("c")
+    for turn in range(8):
+        stage.turn("cab"[turn % 3], out("cab"[(turn + 1) % 3], payload=turn))
+    alerts.flush(LONG_S)
+    (alarm,) = alarms
+    assert alarm.text.startswith("c, a and b have gone round 2 times; 8 turns, since activation a1")
 
 
 def test_an_alarm_about_a_failed_request_begins_with_the_headline(server: Server) -> None:

@@ -12,7 +12,7 @@ from inspect import iscoroutine
 from typing import Any
 
 from dig.errors import BudgetExceeded, BudgetStop
-from dig.graph.records import TOOL_CALL, Failure
+from dig.graph.records import TOOL, TOOL_CALL, Failure
 
 from .context import enclosing, inside
 from .guard import in_step
@@ -297,10 +297,6 @@ class StreamedCall(Call):
                 raise
         self._pieces.add(self._payload_of(item))
         return item
-
-
-TOOL = "tool:"
-"""Prefix of the agents that stand for tools, if tools are shown (`tools=True`)."""
 
 
 class ToolCalls:
