@@ -55,7 +55,8 @@ class Gates:
             return False
         self.deciding[event] = wishes
         names = [_name(self.gates[place]) for place in wishes]
-        self._recorder.incident(WAITS, {"event": event, "gates": names})
+        limit_s = max(hold.seconds for hold in wishes.values())
+        self._recorder.incident(WAITS, {"event": event, "gates": names, "limit_s": limit_s})
         for place, hold in wishes.items():
             # At least a microsecond later: the host is to see the question before its deadline.
             due = self._recorder.now + max(1, micros(hold.seconds))
@@ -67,7 +68,8 @@ class Gates:
     def keep_for(self, proposed: Proposed, event: str) -> None:
         """Keep a held event until a person has decided about healing."""
         if event not in self.deciding:
-            self._recorder.incident(WAITS, {"event": event, "finding": proposed.row})
+            detail = {"event": event, "finding": proposed.row, "limit_s": proposed.seconds}
+            self._recorder.incident(WAITS, detail)
         self.deciding.setdefault(event, {})[-proposed.row] = Hold(proposed.seconds)
 
     def give_up(self, proposed: Proposed, event: str) -> None:

@@ -100,7 +100,8 @@ def test_when_time_is_up_the_event_goes_and_what_was_agreed_is_done() -> None:
     assert delivered(effects) == ["e2 to c"]
     assert stage.start("c").events[0].notes == ("nobody looked",)
     waits, incident = rows(stage.sink, "incident")
-    assert (waits.what, waits.detail) == ("waits", {"event": "e2", "gates": ["keeper"]})
+    detail = {"event": "e2", "gates": ["keeper"], "limit_s": 5.0}
+    assert (waits.what, waits.detail) == ("waits", detail)
     assert incident.detail == {"gate": "keeper", "event": "e2", "seconds": 5.0}
     account(stage)
 
