@@ -13,7 +13,7 @@ from dig.graph.records import Record
 from dig.monitor.sinks import Eviction
 from dig.traces.otel.content import Content
 from dig.traces.otel.ids import Origin
-from dig.traces.otel.items import Item, Span
+from dig.traces.otel.items import Item, LogItem, Span
 from dig.traces.otel.mapping import Mapping
 
 from .chaos import ChaosRun
@@ -77,16 +77,27 @@ class Exported:
         self.mapping.evict(eviction)
 
 
-_OLD = ("dig.finding LOOP", "dig.finding LIVELOCK")
-"""The spans of findings whose evidence names the earlier message, or the origin of a round."""
+_OLD = ("LOOP", "LIVELOCK")
+"""The patterns of findings that name the earlier message, or the origin and ring of a round."""
 
 
 def comparable(items: list[Item]) -> list[Item]:
-    """Exported items without the links of findings that may name what is gone."""
+    """Exported items without the links and texts of findings that may name what is gone."""
     return [
-        replace(one, links=()) if isinstance(one, Span) and one.name in _OLD else one
+        _without_old(one)
+        if isinstance(one, Span | LogItem) and one.attributes.get("dig.pattern") in _OLD
+        else one
         for one in items
     ]
+
+
+def _without_old(item: Span | LogItem) -> Item:
+    texts = ("dig.finding.text", "output.value")
+    attributes = {key: value for key, value in item.attributes.items() if key not in texts}
+    if isinstance(item, LogItem):
+        return replace(item, body="", attributes=attributes)
+    error = "an error" if item.error else ""
+    return replace(item, links=(), error=error, attributes=attributes)
 
 
 class _Script:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from io import StringIO
 from typing import Any
@@ -70,7 +70,7 @@ def _exporting() -> Iterator[Followed]:
     def writer(seconds: Any) -> Writer:
         return Writer(tracer, meter, logger, {"dig.detector.time": seconds})
 
-    with Follower(writer, Origin("soak", 0), room=ROOM, may_wait=True) as follower:
+    with closing(Follower(writer, Origin("soak", 0), room=ROOM, may_wait=True)) as follower:
         followed.attach = follower.attach
         yield followed
     if follower._mapping is not None:

@@ -55,6 +55,10 @@ Otlp = Annotated[
     str | None,
     typer.Option(metavar="URL", help="Send traces, metrics and logs there: http://localhost:4318."),
 ]
+OpenS = Annotated[
+    float | None,
+    typer.Option(min=0, help="Seconds between two signs of open work in traces (30); 0: none."),
+]
 
 
 Resume = Annotated[
@@ -80,6 +84,7 @@ def run(
     twin: Twin = False,
     alert: Alert = None,
     otlp: Otlp = None,
+    otlp_open_s: OpenS = None,
     service_per_agent: PerAgent = False,
     resume: Resume = None,
     view: View = False,
@@ -96,9 +101,8 @@ def run(
     from dig.tasks.run.arrange import make_task
     from dig.tasks.run.execute import execute
 
-    config = find_settings(chosen.config)
     # All that can be wrong with the call is found before the run begins.
-    alerts = Alerts.load(alert or (), config, is_named=chosen.config is not None)
+    alerts = Alerts.load(alert or (), find_settings(chosen.config), is_named=bool(chosen.config))
     rate, keeping = clock.rate, storage.keeping()
     if resume is not None:
         check_options(resume, chosen, clock, fault, twin, otlp, service_per_agent)
@@ -118,7 +122,7 @@ def run(
     unwatched = _play_twin(spec, storage.runs, disturb) if twin else None
     with viewing(view) as show:  # outermost: at a terminal the page is served after the run, too
         with (
-            exporting(otlp, service_per_agent, may_wait=clock.virtual) as export,
+            exporting(otlp, service_per_agent, clock.virtual, otlp_open_s) as export,
             _watching(spec, problem, clock.speed, is_shown) as live,
         ):
             follow: Sink = live or (lambda record: None)
@@ -292,7 +296,7 @@ def cost_rows(execution: "Execution") -> "list[Row]":
 
 @contextmanager
 def exporting(
-    endpoint: str | None, service_per_agent: bool, may_wait: bool
+    endpoint: str | None, service_per_agent: bool, may_wait: bool, open_s: float | None
 ) -> "Iterator[Exporting | None]":
     """Open an export to the OpenTelemetry receiver of the call or the environment, if any.
 
@@ -300,6 +304,7 @@ def exporting(
         endpoint: The receiver's address; ``None``: the one that the environment names.
         service_per_agent: Whether each agent is a service of its own.
         may_wait: Whether the run may wait for the export, as in virtual time.
+        open_s: The seconds between two signs of what is still open; ``None``: the default.
     """
     from dig.traces.otel.environment import content_of_environment, is_configured
 
@@ -311,7 +316,7 @@ def exporting(
     content = content_of_environment()
     with sending(
         endpoint, lambda report: warn(f"OTLP: {report}"), content=content,
-        service_per_agent=service_per_agent, may_wait=may_wait,
+        service_per_agent=service_per_agent, may_wait=may_wait, open_s=open_s,
     ) as export:  # fmt: skip
         yield export
 

@@ -383,7 +383,6 @@ def test_verify_tells_a_script_of_a_torn_tail(call: Any, tmp_path: Path) -> None
     [
         ("show",),
         ("show", "e1"),
-        ("export", "--format", "perfetto"),
         ("export", "--format", "otlp-json"),
     ],
 )

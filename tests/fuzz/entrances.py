@@ -101,7 +101,7 @@ class Importers(Entrance):
             json.dumps({"messages": rows}).encode(),
             "\n".join(map(json.dumps, rows)).encode(),
             *(path.read_bytes() for path in sorted(PRODUCERS.iterdir())),
-            "".join(export_text(store(folder / "run.jsonl", hasty()), "otlp-json")).encode(),
+            "".join(export_text(store(folder / "run.jsonl", hasty()))).encode(),
             foreground(folder / "s").read_bytes(),
             json.dumps(team()).encode(),
             json.dumps([{"from": "a", "text": "b", "timestamp": at(1), "read": True}]).encode(),

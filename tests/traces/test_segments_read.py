@@ -34,7 +34,7 @@ COMMANDS = [
     ("show", "--json"), ("show",), ("replay", "--json"), ("replay", "--rerun", "--json"),
     ("verify",), ("export", "--format", "node-link"), ("export", "--format", "dot"),
     ("export", "--format", "graphml"), ("export", "--format", "otlp-json"),
-    ("export", "--format", "perfetto"), ("export", "--format", "otlp", "-o", "spans.json"),
+    ("export", "--format", "otlp", "-o", "spans.json"),
     ("draw", "-o", "run.svg"), ("report", "-o", "run.html"), ("runs", "--json"),
 ]  # fmt: skip
 

@@ -10,15 +10,12 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dig._util.text import safe_text
 from dig.errors import SettingsError, TraceError
 from dig.graph.views import GraphView
 from dig.traces.journal.reader import read_graph
-
-if TYPE_CHECKING:
-    from dig.traces.otel.stored import SpanFormat
 
 # What XML 1.0 cannot say at all, and the backslash that stands for it.
 _NOT_XML = re.compile("[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|\\\\")
@@ -124,27 +121,20 @@ def _quote(text: str) -> str:
     return '"' + "\\n".join(safe_text(line) for line in shown.split("\n")) + '"'
 
 
-def spans(kind: SpanFormat) -> Writer:
-    """A format of the whole run as spans (docs/jaeger.md)."""
+def otlp_json(export: Export) -> Iterator[str]:
+    """The whole run as spans (docs/jaeger.md)."""
+    from dig.traces.otel.environment import content_of_environment
+    from dig.traces.otel.stored import export_text
 
-    def write(export: Export) -> Iterator[str]:
-        from dig.traces.otel.environment import content_of_environment
-        from dig.traces.otel.stored import export_text
-
-        if export.at is not None or export.cleaned:
-            raise SettingsError(f"{kind} shows a whole run; --at and --cleaned are for graphs")
-        yield from export_text(
-            export.path, kind, content=content_of_environment(),
-            service_per_agent=export.service_per_agent,
-        )  # fmt: skip
-
-    return write
+    if export.at is not None or export.cleaned:
+        raise SettingsError("otlp-json shows a whole run; --at and --cleaned are for graphs")
+    content = content_of_environment()
+    return export_text(export.path, content=content, service_per_agent=export.service_per_agent)
 
 
 FORMATS: dict[str, Writer] = {
     "graphml": graphml,
     "node-link": node_link,
     "dot": dot,
-    "otlp-json": spans("otlp-json"),
-    "perfetto": spans("perfetto"),
+    "otlp-json": otlp_json,
 }

@@ -27,9 +27,9 @@ class _Activation:
 
     def __init__(self, row: SpanRow) -> None:
         self.row, self.about = row, row.attributes
-        self.id, self.agent = (
-            str(self.about[key]) for key in (conventions.ACTIVATION, conventions.AGENT_NAME)
-        )
+        self.id = str(self.about[conventions.ACTIVATION])
+        # In older exports the name of the conventions is that of an instance (`NAME#2`), too.
+        self.agent = str(self.about.get(conventions.AGENT) or self.about[conventions.AGENT_NAME])
         consumed = self.about.get(conventions.IN_EVENTS, ())
         self.fates = [Fate(str(event), "consume") for event in consumed]
         for name, mark in row.events:

@@ -2,12 +2,13 @@
 
 - `ids`: trace and span ids from names. `conventions`: the names of attributes. `items`: the
   exported spans and logs, as plain data.
-- `mapping`: records into items, with `tree` (the places of spans), `activation_spans` and
-  `content` (masks and cuts text). It is pure, and the one mapping behind every export.
+- `mapping`: records into items, with `tree` (the places of spans), `activation_spans`, `lasting`
+  (findings and waits) and `content` (masks and cuts text). It is pure, and the one mapping behind
+  every export.
 - `follow`: a run while it goes on, also to a receiver. `writer`: items into the OpenTelemetry SDK.
 - `otlp`: a receiver, with `exporters` by URL and `environment`. `export_queue`: a queue with a
   count of all losses.
-- `stored`: a stored trace, to a receiver or into a file: `otlp_json`, `perfetto`.
+- `stored`: a stored trace, to a receiver or into a file (`otlp_json`).
 
 The files without the SDK (`ids`, `items`, `mapping`, the formats) are imported without it.
 """

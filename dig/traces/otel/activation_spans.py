@@ -6,16 +6,15 @@ Many viewers drop links, so the span repeats them in arrays that are aligned wit
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dig._util.frozen import frozen
-from dig._util.text import name, names
 from dig.graph.graph import InteractionGraph
 from dig.graph.history import BY_SYSTEM, FROM_OUTSIDE
-from dig.graph.records import FATES, SYSTEM, Deliver, Emit, End, Start
-from dig.graph.words import DISCARDS, REROUTES, RESPONDS, SUBMITS, WORKS, deed
+from dig.graph.records import FATES, SYSTEM, TOOL, Deliver, Emit, End, Start, base_name
+from dig.graph.words import WORKS, deed
 
 from . import conventions
 from .content import OTHER, Content, FewLabels, label
@@ -32,13 +31,6 @@ _USAGE = {
     conventions.INPUT_TOKENS: ("input_tokens", "prompt_tokens"),
     conventions.OUTPUT_TOKENS: ("output_tokens", "completion_tokens"),
 }
-
-
-_CONCERNED = {
-    RESPONDS: "consume", SUBMITS: "consume", REROUTES: "reroute", DISCARDS: "discard",
-}  # fmt: skip
-"""The fate of the inputs that a deed is about; of any other: `delay`."""
-MOST_NAMED = 4
 
 
 @frozen
@@ -58,7 +50,6 @@ class _Ended:
     span: Span
     fates: dict[str, str]
     outputs: tuple[str, ...]
-    to: tuple[str, ...]  # where it reroutes to
     types: list[str]
     recipients: list[str]  # of each output, as JSON
     texts: list[tuple[str, str]]
@@ -75,7 +66,11 @@ class _Message:
 
 
 class Activations:
-    """Makes the spans of activations; keeps events in flight or in buffers, and open spans."""
+    """Makes the spans of activations; keeps events in flight or in buffers, and open spans.
+
+    Attributes:
+        few: Names the agents in metrics.
+    """
 
     def __init__(
         self, origin: Origin, graph: InteractionGraph, tree: Tree, content: Content
@@ -98,7 +93,7 @@ class Activations:
         self._latest: dict[str, frozenset[str]] = {}  # agent -> its inputs last time
         self._busy: dict[str, _Begun] = {}  # by agent
         self._ended: _Ended | None = None
-        self._few = FewLabels(MOST_AGENTS)
+        self.few = FewLabels(MOST_AGENTS)
 
     # --- the life of an event ---
 
@@ -128,7 +123,7 @@ class Activations:
             yield Sample("dig.event.hold", (record.us - held) / 1e6, ())
         if record.to is not None:
             self._arrived.setdefault(record.to, {})[record.event] = record.us
-            yield from self._buffer(record.to, record.us)
+            yield from self._buffer(record.to)
 
     def text_of(self, event: str) -> str:
         """The exportable payload of an event, if not forgotten."""
@@ -161,7 +156,7 @@ class Activations:
         self._busy[record.agent] = _Begun(
             record.activation, record.agent, record.us, place, trigger, waits
         )
-        yield self._at_work(record.us)
+        yield self._at_work()
 
     def end(self, record: End) -> Iterator[Item]:
         """End an activation; the span is complete with the last output."""
@@ -179,14 +174,13 @@ class Activations:
                 yield Sample("dig.event.wait", begun.waits[event] / 1e6, ())
             if fate != "delay":
                 arrived.pop(event, None)
-        yield from self._buffer(agent, record.us)
-        yield self._at_work(record.us)
+        yield from self._buffer(agent)
+        yield self._at_work()
         error = "" if record.error is None else self._content.detail(record.error)
-        yield self._duration(begun, record.us, "agent_error" if error else "")
-        to = tuple(dict.fromkeys(agent for fate in record.fates for agent in fate.to or ()))
+        yield self._duration(begun, record.us, error_type(error) if error else "")
         # The records of the outputs come next; the span waits for their types and texts.
         span = self._span(begun, record, fates, error)
-        self._ended = _Ended(span, fates, record.outputs, to, [], [], [])
+        self._ended = _Ended(span, fates, record.outputs, [], [], [])
         if not record.outputs:
             yield from self.complete()
 
@@ -197,17 +191,16 @@ class Activations:
             return
         span, outputs = ended.span, ended.outputs
         act = deed(ended.fates.values(), len(outputs), final=ended.final, failed=bool(span.error))
-        about = [e for e, fate in ended.fates.items() if fate == _CONCERNED.get(act, "delay")]
-        targets = ended.to if act == REROUTES else outputs
         attributes: Attributes = {
             **span.attributes,
+            "dig.action": act,
             conventions.OUT_EVENTS: [label(event) for event in outputs[:MOST_LISTED]],
             conventions.OUT_TYPES: ended.types,
             conventions.OUT_TO: ended.recipients,
             **({conventions.FINAL: ended.final} if outputs else {}),
             **_text_attributes("output", ended.texts),
         }
-        yield replace(span, name=_turn(span.agent, act, about, targets), attributes=attributes)
+        yield replace(span, attributes=attributes)
 
     def cut_off(self, agent: str, us: int, reason: str) -> Iterator[Item]:
         """Close the span of an agent's activation, if any: no end will come.
@@ -219,7 +212,7 @@ class Activations:
         """
         begun = self._busy.pop(agent, None)
         if begun is not None:
-            yield self._at_work(us)
+            yield self._at_work()
             yield self._duration(begun, us, reason)
             yield self._span(begun, End(0, us, begun.activation), {}, "", unfinished=reason)
 
@@ -227,8 +220,12 @@ class Activations:
         """Forget an absent agent, and close the open span."""
         self._latest.pop(agent, None)
         if self._arrived.pop(agent, None):
-            yield from self._buffer(agent, us)
+            yield from self._buffer(agent)
         yield from self.cut_off(agent, us, "left")
+
+    def open_spans(self) -> list[Span]:
+        """The spans of activations in progress, without ends."""
+        return [self._begun_span(begun, self._common(begun)) for begun in self._busy.values()]
 
     def cut_off_all(self, us: int, reason: str) -> Iterator[Item]:
         """Close all open spans: no activation will ever end any more."""
@@ -251,13 +248,14 @@ class Activations:
             conventions.IN_EVENTS: [label(event) for event in listed],
             "dig.in.edges": ["consume"] * len(listed),
             conventions.IN_PRODUCERS: [label(producer) for producer in producers],
+            "dig.action": WORKS,
         }
         kinds = len(consumed), len(fates) - len(consumed)
         if omitted := sum(max(0, number - MOST_LISTED) for number in kinds):
             attributes["dig.in.omitted"] = omitted
         attributes |= _usage(record.usage)
         if error:
-            attributes["error.type"] = "agent_error"
+            attributes[conventions.ERROR_TYPE] = error_type(error)
         if record.because is not None:
             attributes[conventions.BECAUSE] = label(record.because)
         if record.cancelled:
@@ -267,42 +265,31 @@ class Activations:
         if self._content.payloads:
             texts = [(m.sender, m.text) for m in map(self._messages.get, consumed) if m]
             attributes |= _text_attributes("input", texts[:MOST_LISTED])
-        place = begun.place
-        return Span(
-            name=_turn(begun.agent, WORKS, list(begun.waits), ()),
-            trace_id=place.trace_id,
-            span_id=place.span_id,
-            parent_id=place.parent_id,
-            start_ns=self._origin.moment(begun.us),
+        return replace(
+            self._begun_span(begun, attributes),
             end_ns=self._origin.moment(record.us),
-            agent=begun.agent,
-            attributes=attributes,
             marks=list(self._marks(record, fates, bool(error)))[:MOST_LISTED],
             links=[self._link(event, begun) for event in listed],
-            triggered=begun.trigger is not None,
             error=error,
         )
 
+    def _begun_span(self, begun: _Begun, attributes: Attributes) -> Span:
+        place, start = begun.place, self._origin.moment(begun.us)
+        return Span(
+            _operation(begun.agent)[0], place.trace_id, place.span_id, place.parent_id, start,
+            start, begun.agent, attributes,
+        )  # fmt: skip
+
     def _common(self, begun: _Begun) -> Attributes:
-        agent, execution = label(begun.agent), label(self._origin.execution)
-        attributes: Attributes = {
-            conventions.KIND: "AGENT",
-            conventions.OPERATION: "invoke_agent",
-            conventions.AGENT_NAME: agent,
-            "gen_ai.agent.id": agent,
+        execution = label(self._origin.execution)
+        attributes: Attributes = _operation(begun.agent)[1] | {
             conventions.CONVERSATION: execution,
             conventions.SESSION: execution,
-            "messaging.system": "dig",
-            "messaging.operation.type": "process",
-            "messaging.operation.name": "process",
-            "messaging.destination.name": agent,
-            "messaging.message.conversation_id": execution,
-            "messaging.batch.message_count": len(begun.waits),
             conventions.ACTIVATION: label(begun.activation),
             "dig.depth": begun.place.steps,
         }
         if begun.trigger is not None:
-            attributes["messaging.message.id"] = label(begun.trigger)
+            attributes[conventions.TRIGGER] = label(begun.trigger)
         return attributes
 
     def _link(self, event: str, begun: _Begun) -> SpanLink:
@@ -332,23 +319,42 @@ class Activations:
 
     # --- measurements ---
 
-    def _buffer(self, agent: str, us: int) -> Iterator[Item]:
-        about = self._few(agent)
+    def _buffer(self, agent: str) -> Iterator[Item]:
+        about = self.few(agent)
         if about != OTHER:
             buffered = len(self._arrived.get(agent, ()))
-            names = (("gen_ai.agent.name", about),)
-            yield Level("dig.buffered_events", self._origin.moment(us), buffered, names)
+            yield Level("dig.buffered_events", buffered, ((conventions.AGENT_NAME, about),))
 
-    def _at_work(self, us: int) -> Item:
-        return Level("dig.open_activations", self._origin.moment(us), len(self._busy))
+    def _at_work(self) -> Item:
+        return Level("dig.open_activations", len(self._busy))
 
     def _count(self, edge: str, agent: str) -> Count:
-        return Count("dig.events", (("dig.edge", edge), ("gen_ai.agent.name", self._few(agent))))
+        about = (("dig.edge", edge), (conventions.AGENT_NAME, self.few(agent)))
+        return Count("dig.events", about)
 
     def _duration(self, begun: _Begun, us: int, error: str) -> Sample:
-        agent = ("gen_ai.agent.name", self._few(begun.agent))
-        about = (agent, ("error.type", error)) if error else (agent,)
-        return Sample("gen_ai.invoke_agent.duration", (us - begun.us) / 1e6, about)
+        operation = _operation(begun.agent)[1][conventions.OPERATION]
+        key = conventions.AGENT_NAME if operation == "invoke_agent" else conventions.TOOL_NAME
+        about = [(key, self.few(base_name(begun.agent))), (conventions.OPERATION, str(operation))]
+        about += [(conventions.ERROR_TYPE, error)] if error else []
+        return Sample(f"gen_ai.{operation}.duration", (us - begun.us) / 1e6, tuple(about))
+
+
+def _operation(agent: str) -> tuple[str, Attributes]:
+    """The name and the first attributes of the span of an agent, or of a tool shown as an agent."""
+    base = base_name(agent)
+    before, _, tool = base.rpartition("/")[2].partition(TOOL)
+    kind, operation, key, name = "AGENT", "invoke_agent", conventions.AGENT_NAME, label(base)
+    if tool and not before:
+        kind, operation, key, name = "TOOL", "execute_tool", conventions.TOOL_NAME, label(tool)
+    about: Attributes = {conventions.KIND: kind, conventions.OPERATION: operation, key: name}
+    return f"{operation} {name}", about | {conventions.AGENT: label(agent)}
+
+
+def error_type(error: str) -> str:
+    """The type at the beginning of an error (`ValueError: ..`); else `_OTHER`."""
+    kind = error.partition(": ")[0]
+    return label(kind) if kind.replace(".", "").isidentifier() else "_OTHER"
 
 
 def _usage(usage: Any) -> Attributes:
@@ -363,19 +369,6 @@ def _usage(usage: Any) -> Attributes:
     if isinstance(usage.get("model"), str):
         attributes["gen_ai.request.model"] = label(usage["model"])
     return attributes
-
-
-def _turn(agent: str | None, act: str, about: list[str], targets: Sequence[str]) -> str:
-    """The name of an activation's span, `agent-6 waits: e3, e9` for instance.
-
-    Args:
-        agent: The agent.
-        act: The act of the agent, as a verb.
-        about: The inputs of the act.
-        targets: The outputs, or the agents to which the inputs are rerouted.
-    """
-    ids = names(about, MOST_NAMED) + (f" -> {names(targets, MOST_NAMED)}" if targets else "")
-    return f"{name(agent)} {act}" + (f": {ids.lstrip()}" if ids else "")
 
 
 def _text_attributes(direction: str, texts: list[tuple[str, str]]) -> Attributes:

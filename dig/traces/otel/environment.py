@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from os import environ
 
+from dig.errors import SettingsError
+
 from .content import Content
 
 SIGNALS = ("traces", "metrics", "logs")
+OPEN_VARIABLE = "DIG_OTLP_OPEN_S"
 
 
 def is_configured() -> bool:
@@ -20,3 +23,16 @@ def content_of_environment() -> Content:
     """The limits on text by the environment; a variable can allow payloads."""
     capture = environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "")
     return Content(payloads=capture.strip().lower() in ("true", "1", "span_only", "span_and_event"))
+
+
+def open_s_of_environment(default: float) -> float:
+    """The seconds between two signs of open spans (`DIG_OTLP_OPEN_S`).
+
+    Raises:
+        SettingsError: The variable is no number of seconds.
+    """
+    text = environ.get(OPEN_VARIABLE) or default
+    try:
+        return float(text)
+    except ValueError:
+        raise SettingsError(f"{OPEN_VARIABLE}={text!r:.60} is no number, such as 30") from None

@@ -84,11 +84,6 @@ class Delivery(Generic[_T]):
         """The number of items not delivered; until `close`, waiting items are counted, too."""
         return self.offered - self.delivered
 
-    @property
-    def waiting(self) -> int:
-        """The number of waiting items."""
-        return len(self._queue)
-
     def offer(self, item: _T) -> None:
         """Queue an item for export; without room, the item is lost and counted."""
         self.offered += 1

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from importlib import import_module
 from os import environ
 from typing import Any
 from urllib.parse import urlsplit
-
-from opentelemetry.sdk.metrics.export import Metric, MetricExporter, MetricExportResult, MetricsData
 
 from dig.errors import SettingsError
 
@@ -78,67 +75,6 @@ def _target(signal: str, endpoint: str, kind: str) -> tuple[str, str]:
     # Users paste the address of traces, too.
     base = endpoint.rstrip("/").removesuffix("/v1/traces")
     return kind, f"{base}/v1/{signal}"
-
-
-class CheckedMetrics(MetricExporter):
-    """A metric exporter with a memory: whether the last metrics arrived.
-
-    The sums only grow, so the last ones contain all those before them.
-    """
-
-    def __init__(self, exporter: MetricExporter) -> None:
-        """Begin without metrics."""
-        super().__init__(
-            preferred_temporality=exporter._preferred_temporality,
-            preferred_aggregation=exporter._preferred_aggregation,
-        )
-        self.arrived: bool | None = None
-        self.times: tuple[int, int] | None = None
-        self._exporter = exporter
-
-    def export(
-        self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any
-    ) -> MetricExportResult:
-        """Export metrics.
-
-        Args:
-            metrics_data: The metrics.
-            timeout_millis: Milliseconds after which the exporter gives up.
-            kwargs: Further arguments of the exporter.
-        """
-        self.arrived = False
-        if self.times is not None:
-            metrics_data = _with_times(metrics_data, *self.times)
-        result = self._exporter.export(metrics_data, timeout_millis, **kwargs)
-        self.arrived = result is MetricExportResult.SUCCESS
-        return result
-
-    def force_flush(self, timeout_millis: float = 10_000) -> bool:
-        """Nothing is kept here."""
-        return self._exporter.force_flush(timeout_millis)
-
-    def shutdown(self, timeout_millis: float = 30_000, **kwargs: Any) -> None:
-        """Stop exporting."""
-        self._exporter.shutdown(timeout_millis)
-
-
-def _with_times(data: MetricsData, start: int, end: int) -> MetricsData:
-    """Metrics with the times of a stored run."""
-    times = {"start_time_unix_nano": start, "time_unix_nano": end}
-
-    def restamp(metric: Metric) -> Metric:
-        data: Any = metric.data
-        points = [replace(point, **times) for point in data.data_points]
-        return replace(metric, data=replace(data, data_points=points))
-
-    resources = []
-    for resource in data.resource_metrics:
-        scopes = [
-            replace(scope, metrics=[restamp(metric) for metric in scope.metrics])
-            for scope in resource.scope_metrics
-        ]
-        resources.append(replace(resource, scope_metrics=scopes))
-    return MetricsData(resources)
 
 
 class Hush(logging.Handler):

@@ -27,6 +27,7 @@ from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Eviction
 
 from .content import Content
+from .environment import open_s_of_environment
 from .ids import Origin, origin_of, segment
 from .mapping import Mapping
 from .writer import Observe, Tracers, Writer, span_of
@@ -44,6 +45,9 @@ EVERY_S = 0.2
 
 AT_ONCE = 20
 """Records that are made into spans before the run's own thread gets its turn again."""
+
+OPEN_S = 30.0
+"""Seconds between two signs of a span that is still open."""
 
 SHARE = 0.1
 """The part of its time that the thread works while there is room, so that a run that never waits
@@ -69,6 +73,7 @@ class Follower:
         content: Content | None = None,
         room: int = ROOM,
         may_wait: bool = False,
+        open_s: float = OPEN_S,
     ) -> None:
         """Prepare; the thread starts with the first record.
 
@@ -80,8 +85,11 @@ class Follower:
             content: The limits on exported text; by default no payloads.
             room: The number of records that may wait.
             may_wait: Whether the run may wait when there is no room: in virtual time it may.
+            open_s: The seconds between two signs of what is still open; 0: none.
         """
         self.fault = ""
+        self._open_s = 0.0 if may_wait else open_s
+        self._ticked = self._drained = time.monotonic()
         self._origin = origin
         self._content = content
         self._room = room
@@ -159,14 +167,6 @@ class Follower:
                 self.missed, self.fault or "they came too fast",
             )  # fmt: skip
 
-    def __enter__(self) -> Follower:
-        """Begin."""
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Close."""
-        self.close()
-
     # --- on the run's thread ---
 
     def _make_room(self, record: Record) -> None:
@@ -198,10 +198,21 @@ class Follower:
             is_over = self._is_closing
             try:
                 is_over = self._drain() or is_over
+                self._tick()
             except Exception as error:  # an export must never be able to stop a team
                 self.fault, is_over = repr(error), True
         self._free = 0
         self._is_closing = self._is_done = True
+
+    def _tick(self) -> None:
+        """Export signs of long open spans, after every `open_s` seconds."""
+        now, mapping, open_s = time.monotonic(), self._mapping, self._open_s
+        if mapping is None or self._is_closing or not 0 < open_s <= now - self._ticked:
+            return
+        self._ticked = now
+        # The clock of the run may be faster than ours, so only the time since its last record is.
+        passed_ns = round(1e9 * (now - self._drained))
+        self._writer.write(mapping.tick(mapping.now_ns + passed_ns, open_s))
 
     def _drain(self) -> bool:
         """Export all waiting records; return whether the run has ended."""
@@ -209,6 +220,7 @@ class Follower:
         if mapping is None:  # for the type checker: the first record makes it
             return True
         while self._queue:
+            self._drained = time.monotonic()
             start = time.perf_counter()
             records = [self._queue.popleft() for _ in range(min(AT_ONCE, len(self._queue)))]
             try:
@@ -258,6 +270,7 @@ def instrument(
     logger_provider: LoggerProvider | None = None,
     origin: Origin | None = None,
     content: Content | None = None,
+    open_s: float = OPEN_S,
 ) -> Follower:
     """Export a run in progress to OpenTelemetry.
 
@@ -273,6 +286,7 @@ def instrument(
         origin: The execution and its beginning, from which ids and times follow; by default, one
             with a random name.
         content: The limits on exported text; by default no payloads.
+        open_s: The seconds between two signs of what is still open; 0: none.
 
     Returns:
         The follower; `close` it when the run is over, before the providers are shut down.
@@ -295,7 +309,7 @@ def instrument(
             {"dig.detector.time": detector_seconds},
         )
 
-    follower = Follower(make_writer, origin, content=content)
+    follower = Follower(make_writer, origin, content=content, open_s=open_s)
     follower.attach(target)
     return follower
 
@@ -312,6 +326,7 @@ def sending(
     content: Content | None = None,
     service_per_agent: bool = False,
     may_wait: bool = False,
+    open_s: float | None = None,
 ) -> Iterator[Exporting]:
     """Send the runs in a block to a receiver.
 
@@ -321,18 +336,23 @@ def sending(
         content: The texts that leave the process.
         service_per_agent: Whether each agent is a service of its own.
         may_wait: Whether a run may wait for its spans to be made: in virtual time it may.
+        open_s: The seconds between two signs of what is still open; 0: none; ``None``: as the
+            environment says, else `OPEN_S`.
 
     Raises:
-        SettingsError: The endpoint makes no sense.
+        SettingsError: The endpoint or a variable makes no sense.
     """
     from .otlp import Otlp
 
+    open_s = open_s_of_environment(OPEN_S) if open_s is None else open_s
     otlp = Otlp(endpoint, service_per_agent=service_per_agent)
     followers: list[Follower] = []
 
     def follow(directory: Path | None) -> Follower:
         origin = None if directory is None else origin_of(directory)
-        follower = Follower(otlp.writer, origin, content=content, may_wait=may_wait)
+        follower = Follower(
+            otlp.writer, origin, content=content, may_wait=may_wait, open_s=open_s
+        )  # fmt: skip
         followers.append(follower)
         return follower
 

@@ -73,6 +73,10 @@ class Origin:
         """The id of the span of a record: a finding, healing, the end."""
         return self._digest(f"record {t}", 8)
 
+    def sign(self, span_id: int, ns: int) -> int:
+        """The id of a sign at some moment of a span in progress."""
+        return self._digest(f"open {span_id:x} {ns}", 8)
+
     def moment(self, us: int) -> int:
         """A time of the run in nanoseconds since 1970."""
         earlier = bisect_left(self.outages, (us, 0))

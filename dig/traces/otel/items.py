@@ -47,7 +47,6 @@ class Span:
         agent: The agent whose work it is; ``None``: the monitor.
         marks: The events within it.
         links: The spans to which it refers.
-        triggered: Whether events started it.
         error: Its error; empty if there was none.
         is_open: Whether the span only begins: the same span follows when it has ended.
     """
@@ -62,7 +61,6 @@ class Span:
     attributes: Attributes
     marks: Sequence[Mark] = ()
     links: Sequence[SpanLink] = ()
-    triggered: bool = False
     error: str = ""
     is_open: bool = False
 
@@ -99,11 +97,10 @@ class Sample:
 
 @frozen
 class Level:
-    """The value of a gauge, from a moment on."""
+    """The value of a gauge from now on."""
 
     metric: str
-    ns: int
-    value: int
+    value: float
     attributes: tuple[tuple[str, str], ...] = ()
 
 

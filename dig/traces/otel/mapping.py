@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from dig.detectors import describe
-from dig.detectors.finding import PAST
+from dig.detectors.finding import PAST, texts_in
 from dig.detectors.five_answers import five_answers
 from dig.detectors.headline import Headline
 from dig.detectors.patterns import severity_of
@@ -24,13 +24,17 @@ from dig.graph.state import EventState
 from dig.monitor.sinks import Eviction
 from dig.runtime.agent_errors import MOST_STACK, STACK
 
+from . import conventions
 from .activation_spans import MOST_LISTED, Activations
 from .content import Content, FewLabels, label
 from .ids import Origin, segment
 from .items import Attribute, Attributes, Count, Item, Level, LogItem, Mark, Sample, Span, SpanLink
+from .lasting import Lasting
 from .tree import MOST_DEPTH, SpanPlace, Tree
 
 MOST_PATTERNS = 50
+MOST_NAMED = 8
+"""The number of patterns that names of spans tell apart, so that a run has few such names."""
 
 _LEVELS = {"error": "ERROR", "warning": "WARN", "notice": "INFO", "silenced": "INFO"}
 """The level of a finding's log record, by what the finding is worth."""
@@ -58,18 +62,16 @@ class Mapping:
         self._so_far = RunSoFar(self._graph)
         self._tree = Tree(origin, self._graph, most_depth)
         self._work = Activations(origin, self._graph, self._tree, self._content)
+        self._lasting = Lasting(self._graph)
+        self._aged: dict[str, float] = {}  # agent -> seconds of its longest turn at the latest tick
+        self._is_listed = False  # whether the trace of the segment has a sign
         self._segment = -1
         self._root: Span | None = None  # of the segment, while it is open
         self._texts: Attributes = {}  # the input and the output of the segment, if they may leave
         self._stacks: dict[str, str] = {}  # the latest stack traces, by activation
         self._open_events = 0
-        self._few = FewLabels(MOST_PATTERNS)
+        self._few, self._named = FewLabels(MOST_PATTERNS), FewLabels(MOST_NAMED)
         self._totals: Counter[str] = Counter()
-
-    @property
-    def needs_payloads(self) -> bool:
-        """Whether payloads and answers are exported; else records may come without payloads."""
-        return self._content.payloads
 
     def feed(self, record: Record) -> list[Item]:
         """The items of the next record.
@@ -82,11 +84,11 @@ class Mapping:
         if isinstance(record, IncidentRow) and (down_s := words.outage_s(record)):
             self._origin.stand_still(record.us, down_s)
         new = self._items(record)  # whose spans are made only after the root of their segment
-        items = [*self._begin_segment(record), *new]
+        ended = self._lasting.look(record, self._origin.moment(record.us))
+        items = [*ended, *self._begin_segment(record), *new]
         if self._open_events != len(self._graph.open):
             self._open_events = len(self._graph.open)
-            ns = self._origin.moment(record.us)
-            items.append(Level("dig.open_events", ns, self._open_events))
+            items.append(Level("dig.open_events", self._open_events))
         for event in self._graph.touched:
             if not (event.copies or event.flight) and self._is_used_up(event):
                 self._work.forget(event.id)
@@ -97,7 +99,7 @@ class Mapping:
         """Repeat an eviction of the session; the exported items stay the same.
 
         A later finding that names evicted history (`last` of LOOP, `origin` of LIVELOCK) has no
-        link to it.
+        link to it, and no ring.
         """
         history = self._graph.history
         activations, events = history.activation_ids, history.event_ids
@@ -108,14 +110,46 @@ class Mapping:
     def close(self, reason: str = "still going") -> list[Item]:
         """End the open spans, if the records stop before the end of the run for some reason."""
         now = self._graph.now
-        cut_off = list(self._work.cut_off_all(now, reason))
+        cut_off = list(self._cut_off(now, reason))
         verdict = self._verdict() | {"dig.unfinished": reason} if self._root else {}
         return [*cut_off, *self._end_root(now, verdict)]
 
+    def tick(self, ns: int, least_s: float) -> list[Item]:
+        """Signs of long open spans: a span below each open span, and the ages of turns.
+
+        Spans are exported when they have ended, so without signs nobody sees an agent that hangs.
+        Viewers list traces by a span without parent, so the first sign of a trace has none.
+
+        Args:
+            ns: The moment, in nanoseconds since 1970.
+            least_s: The seconds from which on a span has been open for long.
+        """
+        items, ages = list[Item](), dict.fromkeys(self._aged, 0.0)
+        for span in [*self._work.open_spans(), *self._lasting.spans]:
+            age_s = (ns - span.start_ns) / 1e9
+            if age_s < least_s:
+                continue
+            about = span.attributes | {"output.value": f"{span.name}: open for {age_s:.0f} s"}
+            # Importers must not take the sign for the activation itself.
+            if (activation := about.pop(conventions.ACTIVATION, None)) is not None:
+                about["dig.open.activation"] = activation
+                agent = self._work.few(records.base_name(span.agent or ""))
+                ages[agent] = max(age_s, ages.get(agent, 0.0))
+            items.append(replace(
+                span, name="dig.open", span_id=self._origin.sign(span.span_id, ns),
+                parent_id=span.span_id if self._is_listed else None, start_ns=ns, end_ns=ns,
+                attributes=about | {"dig.open.age_s": age_s}, links=(), marks=(), error="",
+            ))  # fmt: skip
+            self._is_listed = True
+        for agent, age_s in ages.items():
+            items.append(Level("dig.open.age", age_s, ((conventions.AGENT_NAME, agent),)))
+        self._aged = {agent: age_s for agent, age_s in ages.items() if age_s}
+        return items
+
     @property
-    def now(self) -> int:
-        """Wall time of the latest record, in microseconds since the run began."""
-        return self._graph.now
+    def now_ns(self) -> int:
+        """The moment of the latest record, in nanoseconds since 1970."""
+        return self._origin.moment(self._graph.now)
 
     def _is_used_up(self, event: EventState) -> bool:
         # Orphaned work can come back, and so can an answer without a verdict.
@@ -159,12 +193,13 @@ class Mapping:
         now = segment(record.t, record.us)
         if now <= self._segment:
             return
+        yield from self._lasting.end_findings(self._origin.moment(record.us))
         yield from self._end_root(record.us)
-        before, self._segment = self._segment, now
+        before, self._segment, self._is_listed = self._segment, now, False
         run, content = self._graph.run, self._content
         attributes = self._common("CHAIN") | {
-            "gen_ai.operation.name": "invoke_workflow",
-            "gen_ai.workflow.name": label(run.run),
+            conventions.OPERATION: "invoke_workflow",
+            conventions.AGENT_NAME: (team := _team(run)),
             "dig.run": label(run.run),
             "dig.segment": now,
             "dig.session": run.session,
@@ -181,7 +216,7 @@ class Mapping:
         if before >= 0:
             place = self._tree.root(before)
             links.append(SpanLink(place.trace_id, place.span_id, {"dig.edge": "continues"}))
-        name, us = f"invoke_workflow {label(run.run)}", record.us
+        name, us = f"invoke_workflow {team}", record.us
         root = self._span(name, self._tree.root(now), us, us, attributes, links)
         self._root = replace(root, is_open=True)
         yield self._root
@@ -196,6 +231,7 @@ class Mapping:
             is_request = headline is not None and headline.stage == "request"
             if headline and is_request and self._origin.moment(headline.us) >= self._root.start_ns:
                 error, marks = self._content.detail(headline.says), [self._exception(headline)]
+                attributes[conventions.ERROR_TYPE] = marks[0].attributes["exception.type"]
             yield replace(
                 self._root, end_ns=self._origin.moment(us), attributes=attributes, error=error,
                 is_open=False, marks=marks,
@@ -205,7 +241,7 @@ class Mapping:
     def _exception(self, headline: Headline) -> Mark:
         """The span event for an exception behind a failed request, in OpenTelemetry's names."""
         kind, message = headline.exception
-        texts = {"exception.type": kind or "error", "exception.message": message or headline.says}
+        texts = {"exception.type": kind or "_OTHER", "exception.message": message or headline.says}
         about: Attributes = {key: self._content.detail(text) for key, text in texts.items()}
         if headline.activation in self._stacks:
             stack = self._stacks[headline.activation]
@@ -218,7 +254,7 @@ class Mapping:
         return {"dig.verdict": lines, "output.value": verdict.ended}
 
     def _finish(self, record: Finish) -> Iterator[Item]:
-        yield from self._work.cut_off_all(record.us, "the run ended")
+        yield from self._cut_off(record.us, "the run ended")
         attributes = self._verdict() | {
             "dig.outcome": record.outcome,
             "dig.records": record.t + 1,
@@ -232,11 +268,21 @@ class Mapping:
         is_served = record.outcome == "stopped" and self._graph.run.session
         is_fine = record.outcome == "submitted" or is_served
         error = "" if is_fine else str(attributes["output.value"])
+        attributes |= {conventions.ERROR_TYPE: record.outcome} if error else {}
         yield from self._end_root(record.us, attributes, error)
-        yield Sample("gen_ai.workflow.duration", record.ts, (("dig.outcome", record.outcome),))
+        about = (
+            (conventions.AGENT_NAME, _team(self._graph.run)),
+            (conventions.OPERATION, "invoke_workflow"), ("dig.outcome", record.outcome),
+        )  # fmt: skip
+        yield Sample("gen_ai.invoke_agent.duration", record.ts, about)
         body = f"the run is over: {record.outcome}"
         place = self._tree.root(self._segment)
         yield self._log("dig.run.end", record, "ERROR" if error else "INFO", body, {}, place)
+
+    def _cut_off(self, us: int, reason: str) -> Iterator[Item]:
+        """End all open spans but the root."""
+        yield from self._work.cut_off_all(us, reason)
+        yield from self._lasting.end_all(self._origin.moment(us), reason)
 
     # --- findings, healing, incidents ---
 
@@ -244,7 +290,7 @@ class Mapping:
         place = self._tree.finding(record.t, record.us)
         self._totals["findings"] += 1
         pattern, worth = label(str(record.pattern)), describe.worth(record)
-        text = self._content.detail(describe.finding_text(record))
+        text = self._content.detail(describe.finding_text(record, self._graph))
         attributes = self._common("EVALUATOR") | {
             "dig.pattern": pattern,
             "dig.severity": severity_of(record),
@@ -264,11 +310,13 @@ class Mapping:
         evidence = record.evidence
         if isinstance(evidence, dict):  # a session may have evicted what is past
             evidence = {k: v for k, v in evidence.items() if (record.pattern, k) not in PAST}
-        times = map(self._tree.since, _names((record.subject, evidence)))
+        times = map(self._tree.since, texts_in((record.subject, evidence)))
         since = min([record.us, *(us for us in times if us is not None)])
         links, error = list(self._links_to(record)), text if worth == "error" else ""
-        name = f"dig.finding {pattern}"
-        yield self._span(name, place, since, record.us, attributes, links, error)
+        name = f"dig.finding {self._named(pattern)}"
+        span = self._span(name, place, since, record.us, attributes, links, error)
+        raised = Mark("dig.finding.raised", span.end_ns, {})
+        yield from self._lasting.add_finding(record, replace(span, marks=[raised]))
         level = _LEVELS[worth]
         yield self._log("dig.finding", record, level, f"{pattern}: {text}", attributes, place)
         about = (("dig.pattern", self._few(pattern)), ("dig.severity", worth))
@@ -296,7 +344,7 @@ class Mapping:
         elif self._content.payloads:
             attributes["dig.note"] = self._content.text(record.note)
         links = [SpanLink(cause.trace_id, cause.span_id, {"dig.edge": "heals"})]
-        yield self._span(f"dig.heal {action}", place, record.us, record.us, attributes, links)
+        yield self._span("dig.heal", place, record.us, record.us, attributes, links)
         yield self._log("dig.heal", record, "WARN" if refused else "INFO", text, attributes, place)
         about = (("dig.heal.action", self._few(action)), ("dig.heal.outcome", outcome))
         yield Count("dig.heals", about)
@@ -311,14 +359,35 @@ class Mapping:
                 self._stacks[activation] = str(record.detail.get("text"))
                 if len(self._stacks) > MOST_STACKS:
                     del self._stacks[next(iter(self._stacks))]
+        if record.what == records.WAITS:
+            self._wait(record)
         place = self._tree.root(self._segment)
         yield self._log("dig.incident", record, "WARN", text, self._common(""), place)
+
+    def _wait(self, record: IncidentRow) -> None:
+        """Begin the span of a wait on purpose, below the activation of the wait or event."""
+        detail = record.detail if isinstance(record.detail, dict) else {}
+        waiting = detail.get("activation") or detail.get("event")
+        if isinstance(waiting, str) and waiting in self._graph.running:
+            above = self._tree.activation(self._graph.running[waiting].n)
+        elif isinstance(waiting, str) and self._graph.knows(waiting):
+            above = self._tree.producer(waiting, self._segment)
+        else:
+            return
+        attributes = self._common("CHAIN") | {
+            "dig.wait.id": label(waiting), "dig.wait.detail": self._content.detail(detail)
+        }  # fmt: skip
+        if isinstance(limit_s := detail.get("limit_s"), int | float):
+            attributes["dig.wait.limit_s"] = limit_s
+        place = self._tree.below(above, self._origin.record(record.t))
+        span = self._span("dig.wait", place, record.us, record.us, attributes, [])
+        self._lasting.add_wait(waiting, span)
 
     def _links_to(self, record: FindingRow) -> Iterator[SpanLink]:
         """Links to the activations named by a finding, or behind named events."""
         history = self._graph.history
         ids: dict[int, str] = {}
-        for name in _names((record.subject, record.evidence)):
+        for name in texts_in((record.subject, record.evidence)):
             v, n = history.activation(name), history.event(name)
             if n is not None and history.generator[n] >= 0:
                 v = history.generator[n]
@@ -333,8 +402,8 @@ class Mapping:
     def _common(self, kind: str) -> Attributes:
         """The common attributes of the monitor's spans; `kind` is OpenInference's."""
         execution = label(self._origin.execution)
-        common: Attributes = {"gen_ai.conversation.id": execution, "session.id": execution}
-        return common | {"openinference.span.kind": kind} if kind else common
+        common: Attributes = {conventions.CONVERSATION: execution, conventions.SESSION: execution}
+        return common | {conventions.KIND: kind} if kind else common
 
     def _span(
         self, name: str, place: SpanPlace, since: int, until: int, attributes: Attributes,
@@ -354,17 +423,7 @@ class Mapping:
         return LogItem(name, ns, severity, body, attributes, place.trace_id, place.span_id)
 
 
-_NO_IDS = ("agent", "path", "cause")  # keys whose values are no ids, though they may look like some
-
-
-def _names(value: Any, depth: int = 0) -> Iterator[str]:
-    """All possible ids in a subject or evidence."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict) and depth < 6:
-        for key, part in value.items():
-            if key not in _NO_IDS:
-                yield from _names(part, depth + 1)
-    elif isinstance(value, list | tuple) and depth < 6:
-        for part in value:
-            yield from _names(part, depth + 1)
+def _team(run: records.Run) -> str:
+    """The name of a run's team: the task of a run of our own, since the run's name has seeds."""
+    is_task = isinstance(run.task, str) and run.run.startswith(f"{run.task}-")
+    return label(str(run.task) if is_task else run.run)

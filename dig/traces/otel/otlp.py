@@ -8,7 +8,6 @@ OTEL_METRIC_EXPORT_INTERVAL, OTEL_SDK_DISABLED. An endpoint that is handed in go
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from .activation_spans import MOST_LISTED
 from .content import label
 from .environment import SIGNALS, is_configured
 from .export_queue import Delivery, LogQueue, SpanQueue, size_of
-from .exporters import CheckedMetrics, Hush, exporter
+from .exporters import Hush, exporter
 from .items import NAME
 from .writer import Writer
 
@@ -112,7 +111,7 @@ class Otlp:
                 environment, else `http://localhost:4318`.
             service_per_agent: Whether each agent is a service of its own, which viewers give
                 colours and filters.
-            is_stored: Whether a stored run is sent: metrics go once, at the end.
+            is_stored: Whether a stored run is sent: metrics are of a run that goes on.
 
         Raises:
             SettingsError: The endpoint or a variable makes no sense, or gRPC is not installed.
@@ -121,12 +120,13 @@ class Otlp:
             signal: exporter(signal, endpoint)
             for signal in SIGNALS
             if environ.get(f"OTEL_{signal.upper()}_EXPORTER") != "none"
+            and not (is_stored and signal == "metrics")
         }
         self._hush = Hush()
         self._resource = _resource()
         self._tracers: dict[str | None, TracerProvider] = {}
         self._is_per_agent = service_per_agent
-        self._metrics: CheckedMetrics | None = None
+        self._metrics_arrived: bool | None = None  # the last ones; sums only grow
         self.spans = _delivery("spans", exporters.get("traces"), size=size_of)
         self.logs = _delivery("logs", exporters.get("logs"))
         self._logger = LoggerProvider(self._resource, shutdown_on_exit=False)
@@ -134,9 +134,7 @@ class Otlp:
             self._logger.add_log_record_processor(LogQueue(self.logs))
         readers = []
         if "metrics" in exporters:
-            self._metrics = CheckedMetrics(exporters["metrics"])
-            interval_ms = math.inf if is_stored else None
-            readers.append(PeriodicExportingMetricReader(self._metrics, interval_ms))
+            readers.append(PeriodicExportingMetricReader(self._checked(exporters["metrics"])))
         self._meter = MeterProvider(readers, self._resource, shutdown_on_exit=False)
 
     def writer(self, detector_seconds: Callable[[], Mapping[str, float]] = dict) -> Writer:
@@ -152,14 +150,11 @@ class Otlp:
         if self.spans is not None:
             self.spans.wait_for_room(patience_s)
 
-    def close(
-        self, patience_s: float = PATIENCE_S, times: tuple[int, int] | None = None
-    ) -> ExportReport:
+    def close(self, patience_s: float = PATIENCE_S) -> ExportReport:
         """Deliver all waiting items, and report deliveries and losses.
 
         Args:
             patience_s: Seconds without a delivery after which it gives up.
-            times: The beginning and end of a stored run, in nanoseconds since 1970; ``None``: now.
         """
         if self.spans is not None:
             self.spans.close(patience_s)
@@ -167,20 +162,17 @@ class Otlp:
                 patience_s = 0.0  # there is no receiver
         if self.logs is not None:
             self.logs.close(patience_s)
-        with suppress(Exception):  # `_metrics` knows whether they arrived
-            if times and self._metrics and patience_s:
-                self._metrics.times = times
-                self._meter.force_flush()
+        with suppress(Exception):  # `_checked` knows whether they arrived
             # Without any time it would raise before it ends the thread that exports.
             self._meter.shutdown(timeout_millis=max(1000 * patience_s, 100))
         self._hush.close()
-        spans, logs, metrics = self.spans, self.logs, self._metrics
+        spans, logs = self.spans, self.logs
         return ExportReport(
             spans.delivered if spans else 0,
             spans.lost if spans else 0,
             logs.delivered if logs else 0,
             logs.lost if logs else 0,
-            metrics.arrived if metrics else None,
+            self._metrics_arrived,
             self._hush.last or "it did not answer in time; `digmon export` sends a stored run",
         )
 
@@ -208,6 +200,19 @@ class Otlp:
             if self.spans is not None:
                 provider.add_span_processor(SpanQueue(self.spans))
         return provider
+
+    def _checked(self, exporter: Any) -> Any:
+        """Note for each export of metrics whether the metrics arrived."""
+        export = exporter.export
+
+        def check(*args: Any, **options: Any) -> Any:
+            self._metrics_arrived = False
+            result = export(*args, **options)
+            self._metrics_arrived = result.name == "SUCCESS"
+            return result
+
+        exporter.export = check
+        return exporter
 
     def _count_dropped(self) -> Mapping[str, float]:
         deliveries = {"spans": self.spans, "logs": self.logs}

@@ -15,7 +15,7 @@ from dig._version import __version__
 from .content import label
 from .items import NAME, Attribute, Attributes, Span
 
-_INTERNAL, _CONSUMER = 1, 5
+_INTERNAL = 1
 _ERROR = 2
 _KNOWS_REMOTE, _IS_REMOTE = 0x100, 0x200
 
@@ -50,7 +50,7 @@ def _span(span: Span) -> dict[str, Any]:
         "spanId": f"{span.span_id:016x}",
         "flags": _KNOWS_REMOTE,
         "name": span.name,
-        "kind": _CONSUMER if span.triggered else _INTERNAL,
+        "kind": _INTERNAL,
         "startTimeUnixNano": str(span.start_ns),
         "endTimeUnixNano": str(span.end_ns),
         "attributes": _pairs(span.attributes),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from dig.traces.journal.reader import feed_records
 
@@ -13,7 +13,6 @@ from .ids import origin_of
 from .items import Item, Span
 from .mapping import Mapping
 from .otlp_json import otlp_json
-from .perfetto import perfetto
 
 if TYPE_CHECKING:
     from .otlp import ExportReport
@@ -23,42 +22,32 @@ PATIENCE_S = 10.0
 
 AT_ONCE = 1_000
 
-SpanFormat = Literal["otlp-json", "perfetto"]
 
-
-def items_of(path: Path, mapping: Mapping) -> Iterator[list[Item]]:
+def items_of(path: Path, content: Content | None) -> Iterator[list[Item]]:
     """The exported items of a trace, record by record.
 
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
     """
-    yield from feed_records(path, mapping.feed, payloads=mapping.needs_payloads)
+    mapping = Mapping(origin_of(path), content)
+    yield from feed_records(path, mapping.feed, payloads=content is not None and content.payloads)
     yield mapping.close()
 
 
 def export_text(
-    path: Path,
-    kind: SpanFormat,
-    *,
-    content: Content | None = None,
-    service_per_agent: bool = False,
+    path: Path, *, content: Content | None = None, service_per_agent: bool = False
 ) -> Iterator[str]:
-    """A trace in a format for files, piece by piece.
+    """A trace as OTLP/JSON, piece by piece.
 
     Args:
         path: The trace file or run directory.
-        kind: The format.
         content: The limits on exported text; by default no payloads.
         service_per_agent: Whether each agent is a service of its own; by default not.
 
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
     """
-    origin = origin_of(path)
-    mapping = Mapping(origin, content)
-    items = (item for of_record in items_of(path, mapping) for item in of_record)
-    if kind == "perfetto":
-        return perfetto(items, origin.began_ns)
+    items = (item for of_record in items_of(path, content) for item in of_record)
     spans = (item for item in items if isinstance(item, Span) and not item.is_open)
     return otlp_json(spans, service_per_agent)
 
@@ -86,19 +75,16 @@ def send(
     """
     from .otlp import Otlp
 
-    origin = origin_of(path)
-    mapping = Mapping(origin, content)
     otlp = Otlp(endpoint, service_per_agent=service_per_agent, is_stored=True)
     try:
-        writer, waiting, end = otlp.writer(), list[Item](), 0
-        for items in items_of(path, mapping):
+        writer, waiting = otlp.writer(), list[Item]()
+        for items in items_of(path, content):
             waiting += items
             if len(waiting) >= AT_ONCE:
                 writer.write(waiting)
                 waiting.clear()
                 otlp.wait_for_room(patience_s)
         writer.write(waiting)
-        end = origin.moment(mapping.now)
     finally:
-        report = otlp.close(patience_s, (origin.began_ns, end))
+        report = otlp.close(patience_s)
     return report

@@ -71,14 +71,10 @@ class Tree:
             root = self._roots[number] = SpanPlace(*ids, None, number)
         return root
 
-    def record(self, t: int, us: int) -> SpanPlace:
-        """The place of the span of a record, below the root."""
-        return self._place_below(self.root(segment(t, us)), self._origin.record(t))
-
     def finding(self, t: int, us: int) -> SpanPlace:
         """The place of a finding; healing may refer to findings."""
         self._findings[t] = segment(t, us)
-        return self.record(t, us)
+        return self.below(self.root(self._findings[t]), self._origin.record(t))
 
     def heal(self, t: int, finding: int, system_event: str | None) -> tuple[SpanPlace, SpanPlace]:
         """The places of an intervention and of the finding.
@@ -89,8 +85,8 @@ class Tree:
             system_event: The system event that the intervention creates, if it does.
         """
         root = self.root(self._findings.get(finding, 0))
-        cause = self._place_below(root, self._origin.record(finding))
-        place = self._place_below(cause, self._origin.record(t))
+        cause = self.below(root, self._origin.record(finding))
+        place = self.below(cause, self._origin.record(t))
         if system_event is not None:
             self._heals[system_event] = place
         return place, cause
@@ -108,7 +104,7 @@ class Tree:
         cause = self.root(number) if trigger is None else self.producer(trigger, number)
         # A parent must be in the same trace; the links lead to the other one.
         parent = cause if cause.segment == number else self.root(number)
-        place = self._place_below(parent, self._span_id(activation), cause.steps + 1)
+        place = self.below(parent, self._span_id(activation), cause.steps + 1)
         self._segments.append(number)
         self._depths.append(place.depth)
         self._steps.append(place.steps)
@@ -162,8 +158,8 @@ class Tree:
         # Roots are made again from their numbers when they are needed.
         self._roots = {}
 
-    def _place_below(self, parent: SpanPlace, span_id: int, steps: int = 0) -> SpanPlace:
-        # Too deep: the span goes below the root, and its links tell where it comes from.
+    def below(self, parent: SpanPlace, span_id: int, steps: int = 0) -> SpanPlace:
+        """The place of a span below another; below the root, where that would be too deep."""
         if parent.depth >= self._most_depth:
             parent = self.root(parent.segment)
         trace_id, above = parent.trace_id, parent.span_id

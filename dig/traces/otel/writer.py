@@ -49,11 +49,16 @@ _INSTRUMENTS = (
     ("counter", "dig.heals", "Interventions, by action"),
     ("histogram", "dig.event.hold", "From the generation of an event to its first delivery"),
     ("histogram", "dig.event.wait", "From an event's delivery to the activation that consumed it"),
-    ("histogram", "gen_ai.invoke_agent.duration", "From the start of an activation to its end"),
-    ("histogram", "gen_ai.workflow.duration", "From the beginning of a run to its end"),
+    (
+        "histogram",
+        "gen_ai.invoke_agent.duration",
+        "From the start of a turn or run to its end",
+    ),
+    ("histogram", "gen_ai.execute_tool.duration", "From the beginning of a tool call to its end"),
     ("gauge", "dig.open_events", "Work that nobody has consumed and somebody can reach"),
     ("gauge", "dig.open_activations", "Agents at work"),
     ("gauge", "dig.buffered_events", "Events in the buffer of an agent"),
+    ("gauge", "dig.open.age", "Seconds for which an agent has been at work, if it is long"),
 )
 _OBSERVED = {
     "dig.detector.time": ("s", "How long detectors have looked", "dig.pattern"),
@@ -124,7 +129,7 @@ class Writer:
         """Write items in order."""
         # The SDK locks for each measurement, so equal ones are added up first.
         counts: Counter[tuple[str, tuple[tuple[str, str], ...]]] = Counter()
-        levels: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
+        levels: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
         for item in items:
             if isinstance(item, Span):
                 self._span(item)
@@ -172,7 +177,7 @@ class Writer:
             span = tracer.start_span(
                 item.name,
                 self._context(item.trace_id, item.parent_id) if item.parent_id else Context(),
-                SpanKind.CONSUMER if item.triggered else SpanKind.INTERNAL,
+                SpanKind.INTERNAL,
                 item.attributes,
                 links,
                 item.start_ns,
@@ -261,5 +266,6 @@ def _instruments(meter: metrics.Meter, observed: Mapping[str, Observe]) -> dict[
                 metric, "s", about, explicit_bucket_boundaries_advisory=SECONDS
             )
         else:
-            instruments[metric] = getattr(meter, f"create_{kind}")(metric, "1", about)
+            unit = "s" if metric == "dig.open.age" else "1"
+            instruments[metric] = getattr(meter, f"create_{kind}")(metric, unit, about)
     return instruments

@@ -68,7 +68,7 @@ def test_what_dig_exports_as_otlp_can_be_read(tmp_path: Path) -> None:
     from dig.traces.otel.stored import export_text
 
     run = execute(TeamRun(agents=3, size=300), tmp_path / "runs").directory
-    text = "".join(export_text(run, "otlp-json", service_per_agent=True))
+    text = "".join(export_text(run, service_per_agent=True))
     (tmp_path / "run.json").write_text(text)
     known = import_snapshot("otlp", tmp_path / "run.json")
     assert len(known.entities()) >= 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from tests.traces.runs import hasty, solved, store
 
 def exported(folder: Path, rows: Sequence[Row], *, payloads: bool = True) -> Path:
     run, path = store(folder / "run.dig.jsonl", rows), folder / "spans.json"
-    path.write_text("".join(export_text(run, "otlp-json", content=Content(payloads=payloads))))
+    path.write_text("".join(export_text(run, content=Content(payloads=payloads))))
     return path
 
 
@@ -107,11 +108,20 @@ def test_an_export_of_an_older_edition_tells_who_has_seen_an_event(tmp_path: Pat
     assert edges(import_file(path).records) == edges([*read_records(tmp_path / "run.dig.jsonl")])
 
 
+def test_spans_with_the_names_of_older_conventions_are_read_back(tmp_path: Path) -> None:
+    """The file was exported before names of spans had few values, and agents no ids."""
+    store(tmp_path / "run.dig.jsonl", refused())
+    imported = import_file(Path(__file__).parents[1] / "data" / "spans_before.json")
+    expected = [*read_records(tmp_path / "run.dig.jsonl")]
+    assert edges(imported.records) == edges(expected)
+    assert findings(imported.records) == findings(expected)
+
+
 def test_what_only_looks_like_our_export_is_refused(tmp_path: Path) -> None:
     path = exported(tmp_path, solved())
     whole = path.read_text()
-    for key in ("gen_ai.agent.name", "gen_ai.input.messages"):
-        path.write_text(whole.replace(f'{{"key":"{key}"', '{"key":"x","y":"z"'))
+    for key in ("agent.name", "gen_ai.input.messages"):
+        path.write_text(re.sub(rf'{{"key":"\w*\.?{key}"', '{"key":"x","y":"z"', whole))
         if key.endswith("messages"):
             path.write_text(whole.replace('[{\\"role', '[{\\"no role').replace("parts", "pieces"))
         with pytest.raises(TraceError, match="no export of a run"):

@@ -37,7 +37,7 @@ def run(tmp_path: Path) -> Path:
 
 def expected(run: Path) -> dict[str, Any]:
     """The spans that were sent, by id in hexadecimal."""
-    whole = json.loads("".join(export_text(run, "otlp-json", content=CONTENT)))
+    whole = json.loads("".join(export_text(run, content=CONTENT)))
     return {
         span["spanId"]: span
         for resource in whole["resourceSpans"]

@@ -83,7 +83,7 @@ def test_a_dead_receiver_costs_the_room_and_no_more() -> None:
     assert receiver.began.wait(PATIENCE_S)
     for item in range(1, 100):
         queue.offer(item)
-    assert queue.waiting == 10
+    assert len(queue._queue) == 10
     assert queue.refused == 89
     assert receiver.threads.isdisjoint({get_ident()})
     queue.close(0.0)

@@ -192,7 +192,7 @@ async def test_what_an_agent_traces_nests_below_its_activation() -> None:
     follower.close()
     spans = kept.spans()
     for name in ("ada", "bob", "cyd"):
-        acted = next(s for s in spans.values() if s.name.startswith(f"{name} "))
+        acted = next(s for s in spans.values() if s.name == f"invoke_agent {name}")
         above = spans[f"chat by {name} 1"].parent
         assert above is not None
         assert (above.trace_id, above.span_id) == (trace_of(acted), id_of(acted))

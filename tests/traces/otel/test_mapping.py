@@ -156,9 +156,9 @@ def test_an_activation_that_a_note_triggers_stands_below_the_healing() -> None:
     stage.give("a")
     stage.turn("b", out("a"))
     found = spans(stage.sink)
-    assert found["a1"].parent_id == found["dig.heal create"].span_id
-    assert found["dig.heal create"].parent_id == found["dig.finding SEEN"].span_id
-    assert found["a1"].links[0].span_id == found["dig.heal create"].span_id
+    assert found["a1"].parent_id == found["dig.heal"].span_id
+    assert found["dig.heal"].parent_id == found["dig.finding SEEN"].span_id
+    assert found["a1"].links[0].span_id == found["dig.heal"].span_id
     assert found["a1"].attributes["dig.in.producers"] == ["system"]
 
 
@@ -171,7 +171,7 @@ def test_the_trigger_is_what_is_new() -> None:
     stage.turn("b", out("a"))
     stage.turn("a", out("c"))
     found = spans(stage.sink)
-    assert found["a3"].attributes["messaging.message.id"] == "e3"
+    assert found["a3"].attributes["dig.trigger"] == "e3"
     assert found["a3"].parent_id == found["a2"].span_id
     assert found["a3"].attributes["dig.in.event_ids"] == ["e1", "e3"]
 
@@ -214,7 +214,7 @@ def test_a_failure_is_an_error_that_keeps_its_inputs() -> None:
     stage.monitor.end(stage.start("a").activation, error=f"timeout, api_key={SECRET}")
     span = spans(stage.sink)["a1"]
     assert span.error == "timeout, api_key=***"
-    assert span.attributes["error.type"] == "agent_error"
+    assert span.attributes["error.type"] == "_OTHER"
     assert span.marks[0].attributes["dig.reason"] == "the activation failed"
 
 

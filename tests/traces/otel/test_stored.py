@@ -1,4 +1,4 @@
-"""Stored traces, exported: to a receiver, as OTLP/JSON (Jaeger's page takes it), for Perfetto."""
+"""Stored traces, exported: to a receiver, or as OTLP/JSON (Jaeger's page takes it)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ from dig import Output
 from dig.errors import TraceError
 from dig.graph import records as kinds
 from dig.graph.codec import encode
-from dig.tasks.run.execute import execute
-from dig.tasks.run.team_run import TeamRun
 from dig.traces.otel.ids import origin_of
-from dig.traces.otel.stored import SpanFormat, export_text
+from dig.traces.otel.stored import export_text
 from tests.cli.test_cli import digmon
 from tests.helpers import Stage, answer, out
 
@@ -62,8 +60,8 @@ def save(directory: Path, records: list[Any]) -> Path:
     return directory
 
 
-def exported(run: Path, kind: SpanFormat, **settings: Any) -> Any:
-    return json.loads("".join(export_text(run, kind, **settings)))
+def exported(run: Path, **settings: Any) -> Any:
+    return json.loads("".join(export_text(run, **settings)))
 
 
 def spans_of(resource: Any) -> list[Any]:
@@ -133,9 +131,7 @@ def with_base64(value: Any, key: str = "") -> Any:
 
 
 def test_the_same_run_has_the_same_bytes_again(run: Path) -> None:
-    kinds: tuple[SpanFormat, ...] = ("otlp-json", "perfetto")
-    for kind in kinds:
-        assert list(export_text(run, kind)) == list(export_text(run, kind))
+    assert list(export_text(run)) == list(export_text(run))
 
 
 # --- live and afterwards ---
@@ -145,7 +141,7 @@ def test_the_same_run_has_the_same_bytes_again(run: Path) -> None:
 def test_a_run_exported_live_is_the_run_exported_afterwards(
     call: Any, tmp_path: Path, how: list[str]
 ) -> None:
-    """The command sends the same spans, log records and counts while it runs and later."""
+    """The command sends the same spans and log records while it runs and later."""
     with http_receiver() as live, http_receiver() as after:
         arguments = ["--seed", "25", "--runs", tmp_path, "--otlp", live.endpoint, "--json", *how]
         code, result, told = call("run", "count-frequency", *arguments)
@@ -155,7 +151,7 @@ def test_a_run_exported_live_is_the_run_exported_afterwards(
     assert len(live.spans()) > 2
     assert live.spans() == after.spans()
     assert live.logs() == after.logs()
-    assert edges(live) == edges(after)
+    assert edges(live) and not after.metrics()
     (execution,) = {attributes(span)["session.id"] for span in live.spans()}
     assert execution == Path(directory).name
     assert code in (0, 1)
@@ -164,14 +160,6 @@ def test_a_run_exported_live_is_the_run_exported_afterwards(
 def edges(received: Received) -> dict[Any, int]:
     found = points(received.metrics()["dig.events"])
     return {about: point.as_int for about, point in found.items()}
-
-
-def test_metrics_of_a_stored_run_have_its_times(run: Path, call: Any) -> None:
-    with http_receiver() as receiver:
-        call("export", run, "--format", "otlp", "--endpoint", receiver.endpoint)
-    for metric in receiver.metrics().values():
-        for point in points(metric).values():
-            assert point.time_unix_nano == BEGAN_NS + 2_000_000_000
 
 
 def test_the_environment_can_name_the_receiver(
@@ -205,77 +193,25 @@ def test_each_agent_can_be_a_service(run: Path, call: Any) -> None:
         )
     services = {span.name: service for service, span in receiver.spans_by_service()}
     assert services == {
-        "a responds: e1 -> e2, e3": "a", "b fails: e2, e3": "b", "b submits: e2 -> e4": "b",
+        "invoke_agent a": "a", "invoke_agent b": "b",
         "dig.finding ET": "dig-monitor", "invoke_workflow run": "dig-monitor",
     }  # fmt: skip
     written = {
         span["name"]: tags(resource["resource"])["service.name"]
-        for resource in exported(run, "otlp-json", service_per_agent=True)["resourceSpans"]
+        for resource in exported(run, service_per_agent=True)["resourceSpans"]
         for span in spans_of(resource)
     }
     assert written == services
-
-
-# --- Perfetto ---
-
-
-def test_perfetto_has_a_track_for_each_agent_and_arrows_between(run: Path) -> None:
-    """Slices in microseconds since the run began, named by what was done, and arrows."""
-    events = exported(run, "perfetto")["traceEvents"]
-    tracks = {e["args"]["name"]: e["tid"] for e in events if e["name"] == "thread_name"}
-    assert tracks == {"run": 1, "healing": 2, "a": 3, "b": 4}
-    slices = [(e["tid"], e["name"], e["ts"], e["dur"]) for e in events if e["ph"] == "X"]
-    assert slices == [
-        (3, "a responds: e1 -> e2, e3", 500_000, 750_000),
-        (4, "b fails: e2, e3", 1_250_000, pytest.approx(0.001)),
-        (4, "b submits: e2 -> e4", 1_250_000, 750_000),
-        (1, "invoke_workflow run", 0, 2_000_000),
-    ]
-    (arrow,) = [(e["tid"], e["ts"]) for e in events if e["ph"] == "s"]
-    assert arrow == (3, pytest.approx(1_249_999.999))
-    finding = [(e["ph"], e["name"], e["ts"]) for e in events if e.get("cat") == "finding"]
-    assert finding == [("b", "dig.finding ET", 2_000_000), ("e", "dig.finding ET", 2_000_000)]
-
-
-def test_every_arrow_of_perfetto_has_its_ends_in_slices(tmp_path: Path) -> None:
-    """Viewers drop an arrow that begins or ends beside a slice: also those from outside."""
-    directory = execute(TeamRun(agents=6, size=10_000, seed=604), tmp_path / "runs").directory
-    events = exported(directory, "perfetto")["traceEvents"]
-    slices = [(e["tid"], e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X"]
-    ends = [e for e in events if e["ph"] in "sf"]
-    consumed = sum(
-        len(e["args"]["dig.in.event_ids"])
-        for e in events
-        if "dig.in.event_ids" in e.get("args", {})
-    )
-    assert len(ends) == 2 * consumed > 60
-    for end in ends:
-        assert any(t == end["tid"] and a <= end["ts"] < b for t, a, b in slices)
-    begins = {e["id"]: e["ts"] for e in ends if e["ph"] == "s"}
-    assert all(begins[e["id"]] <= e["ts"] for e in ends if e["ph"] == "f")
-
-
-def test_perfetto_counts_open_events_and_buffers(run: Path) -> None:
-    """Each counter has a value whenever it changes, and a buffer belongs to its agent."""
-    counters: dict[str, list[tuple[float, int]]] = {}
-    for event in exported(run, "perfetto")["traceEvents"]:
-        if event["ph"] == "C":
-            counters.setdefault(event["name"], []).append((event["ts"], event["args"]["events"]))
-    assert counters["open events"][:1] == [(0, 1)]
-    assert counters["open events"][-1] == (2_000_000, 1)  # e3 was never read
-    assert counters["buffer of a"] == [(0, 1), (1_250_000, 0)]
-    assert [value for _, value in counters["buffer of b"]] == [1, 2, 2, 1]
-    assert counters["agents at work"][-1] == (2_000_000, 0)
 
 
 def test_a_root_leads_to_the_report_and_so_does_a_finding(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An address for reports is filled with the run's id; without one nothing is told."""
-    (bare,) = exported(run, "otlp-json")["resourceSpans"]
+    (bare,) = exported(run)["resourceSpans"]
     assert all("dig.report.url" not in tags(span) for span in spans_of(bare))
     monkeypatch.setenv("DIG_REPORT_URL", "https://example.org/{run}/report.html")
-    (whole,) = exported(run, "otlp-json")["resourceSpans"]
+    (whole,) = exported(run)["resourceSpans"]
     told = {span["name"]: tags(span) for span in spans_of(whole)}
     address = "https://example.org/r1/report.html"
     assert told["invoke_workflow run"]["dig.report.url"] == address
@@ -289,10 +225,10 @@ def test_a_root_leads_to_the_report_and_so_does_a_finding(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--format", "zipkin"], "otlp-json, perfetto; and otlp, which is sent"),
-        (["--format", "perfetto", "--endpoint", "http://x"], "try --format otlp"),
+        (["--format", "zipkin"], "otlp-json; and otlp, which is sent"),
+        (["--format", "dot", "--endpoint", "http://x"], "try --format otlp"),
         (["--format", "jaeger"], "Jaeger's page loads OTLP/JSON: write it with --format otlp -o"),
-        (["--format", "perfetto", "--at", "3"], "are for graphs"),
+        (["--format", "otlp-json", "--at", "3"], "are for graphs"),
         (["--format", "otlp", "--endpoint", "localhost:4318"], "try http://localhost:4318"),
         (["--format", "otlp", "--endpoint", "http://host:port"], "try http://localhost:4318"),
     ],
@@ -315,14 +251,13 @@ def test_a_protocol_that_is_not_known_is_refused(
     assert "http/protobuf or grpc" in err
 
 
-@pytest.mark.parametrize("kind", ["otlp-json", "perfetto"])
-def test_a_broken_trace_leaves_no_file(call: Any, run: Path, tmp_path: Path, kind: str) -> None:
+def test_a_broken_trace_leaves_no_file(call: Any, run: Path, tmp_path: Path) -> None:
     """The line is named, and nothing half is written."""
     trace = run / "trace.dig.jsonl"
     lines = trace.read_text().splitlines()
     trace.write_text("\n".join([*lines[:5], lines[2], ""]))
     path = tmp_path / "x.json"
-    code, _, err = call("export", run, "--format", kind, "-o", path)
+    code, _, err = call("export", run, "--format", "otlp-json", "-o", path)
     assert code == 2
     assert "trace.dig.jsonl:6: " in err
     assert not path.exists()

@@ -15,16 +15,18 @@ from dig.graph import records as kinds
 from dig.traces.otel import ids
 from dig.traces.otel.follow import Follower
 from dig.traces.otel.ids import Origin
+from dig.traces.otel.lasting import MENDABLE
 from dig.traces.otel.otlp import ExportReport, Otlp
 
 from .expected import BEGAN_NS, Acted, Told
 from .receiver import Received, attributes, grpc_receiver, http_receiver, points
 
 ORIGIN = Origin("20260101-000000-abcdef", BEGAN_NS)
-CONSUMER, INTERNAL, ERROR = 5, 1, 2
+INTERNAL, ERROR = 1, 2
 MOST_DEPTH = 12
 SEGMENT_RECORDS = 4_000
 KIND = "openinference.span.kind"
+RAISED = "dig.finding.raised"
 
 Receivers = Callable[[], AbstractContextManager[Received]]
 
@@ -107,12 +109,12 @@ def test_activations_are_what_the_trace_says(told: Told, tree: Tree) -> None:
     for acted in told.acted.values():
         span = tree.activations[acted.id]
         about = tree.about[span.span_id]
-        assert span.name == name_of(acted, told)
-        assert span.kind == (CONSUMER if acted.start.inputs else INTERNAL)
+        assert (span.name, span.kind) == (f"invoke_agent {acted.agent}", INTERNAL)
+        assert about["dig.action"] == action_of(acted, told)
         assert span.start_time_unix_nano == ns(acted.start.us)
         assert acted.stop is not None
         assert span.end_time_unix_nano == ns(acted.stop.us)
-        assert about["gen_ai.agent.name"] == about["messaging.destination.name"] == acted.agent
+        assert about["gen_ai.agent.name"] == about["dig.agent.name"] == acted.agent
         assert about["gen_ai.conversation.id"] == about["session.id"] == ORIGIN.execution
         assert about.get("dig.out.event_ids", []) == [emit.event for emit in acted.outputs]
         assert about.get("dig.out.types", []) == [emit.type for emit in acted.outputs]
@@ -122,35 +124,20 @@ def test_activations_are_what_the_trace_says(told: Told, tree: Tree) -> None:
         assert marks(span) == expected_marks(acted, told)
 
 
-def name_of(acted: Acted, told: Told) -> str:
-    """The name of an activation's span: the agent, its deed, and the events that it is about."""
-    fates = acted.fates(told.made)
-    by_fate = {
-        way: [event for event, fate in fates.items() if fate.fate == way]
-        for way in ("consume", "reroute", "discard", "delay")
-    }
-    made = [emit.event for emit in acted.outputs]
+def action_of(acted: Acted, told: Told) -> str:
+    """The action of an activation, told from its fates and outputs."""
+    fates = [fate.fate for fate in acted.fates(told.made).values()]
     if acted.end is None:
-        what, about = "in progress", list(acted.start.inputs)
-    elif acted.end.error is not None:
-        what, about = "fails", by_fate["delay"]
-    elif made or by_fate["consume"]:
-        is_answer = any(emit.final for emit in acted.outputs)
-        what, about = "submits" if is_answer else "responds", by_fate["consume"]
-    elif by_fate["reroute"]:
-        what, about = "reroutes", by_fate["reroute"]
-        made = list(dict.fromkeys(a for f in acted.end.fates for a in f.to or ()))
-    elif by_fate["discard"]:
-        what, about = "discards", by_fate["discard"]
-    else:
-        what, about = "waits" if fates else "does nothing", by_fate["delay"]
-    ids = few(about) + (f" -> {few(made)}" if made else "")
-    return f"{acted.agent} {what}" + (f": {ids.strip()}" if ids else "")
-
-
-def few(ids: list[str]) -> str:
-    """Some ids, of which four are shown."""
-    return ", ".join(ids[:4]) + (f" and {len(ids) - 4} more" if len(ids) > 4 else "")
+        return "in progress"
+    if acted.end.error is not None:
+        return "fails"
+    if acted.outputs or "consume" in fates:
+        return "submits" if any(emit.final for emit in acted.outputs) else "responds"
+    if "reroute" in fates:
+        return "reroutes"
+    if "discard" in fates:
+        return "discards"
+    return "waits" if fates else "does nothing"
 
 
 def marks(span: Any) -> list[tuple[str, str]]:
@@ -214,12 +201,17 @@ def test_findings_and_healing_have_spans_of_their_own(told: Told, tree: Tree) ->
         span, about = tree.findings[row.t], tree.about[tree.findings[row.t].span_id]
         assert span.name == f"dig.finding {row.pattern}"
         assert span.start_time_unix_nano == ns(min([row.us, *evidence_times(row, told)]))
-        assert span.end_time_unix_nano == ns(row.us)
+        (raised,) = span.events
+        assert (raised.name, raised.time_unix_nano) == (RAISED, ns(row.us))
+        lasts = {row.pattern, f"{row.pattern} {row.stage}"} & MENDABLE
+        assert ("dig.mended" in about) == bool(lasts)
+        assert span.end_time_unix_nano >= ns(row.us)
+        assert lasts or span.end_time_unix_nano == ns(row.us)
         assert span.status.code == (ERROR if row.severity == "error" else 0)
         assert about["dig.severity"] == row.severity
         named = {attributes(link)["dig.id"] for link in span.links}
         assert "activation" not in row.subject or row.subject["activation"] in named
-    heals = [span for span in tree.spans if span.name.startswith("dig.heal ")]
+    heals = [span for span in tree.spans if span.name == "dig.heal"]
     for row, span in zip(told.of("heal"), heals, strict=True):
         about = tree.about[span.span_id]
         finding = tree.findings[row.finding]
@@ -273,7 +265,9 @@ def test_log_records_tell_what_was_found_and_done(
         "dig.run.end": 1,
     }
     for log in logs:
-        assert log.time_unix_nano == tree.by_id[log.span_id].end_time_unix_nano
+        span = tree.by_id[log.span_id]
+        raised = [event.time_unix_nano for event in span.events if event.name == RAISED]
+        assert log.time_unix_nano == (raised or [span.end_time_unix_nano])[0]
         assert log.trace_id == tree.by_id[log.span_id].trace_id
         assert log.body.string_value
 
@@ -293,6 +287,7 @@ def test_metrics_count_what_the_trace_has(told: Told, sent: tuple[Received, Expo
         row.action for row in told.of("heal")
     )
     acted = [a.stop.us - a.start.us for a in told.acted.values() if a.stop]
+    acted.append(told.records[-1].us)  # the run itself
     assert times(metrics["gen_ai.invoke_agent.duration"]) == approx(acted)
     held = [us - told.made[event].us for event, us in told.first_delivery.items()]
     assert times(metrics["dig.event.hold"]) == approx(held)

@@ -35,7 +35,7 @@ def ask(endpoint: str | None = None, journal: Path | None = None, *, contents: b
 
 
 def agents(received: Received) -> set[str]:
-    named = (attributes(span).get("gen_ai.agent.name") for span in received.spans())
+    named = (attributes(span).get("dig.agent.name") for span in received.spans())
     return {name for name in named if name}
 
 
