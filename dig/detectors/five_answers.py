@@ -25,6 +25,8 @@ Grade = Literal["good", "inexact", "bad", "open", "unknown"]
 """The colour of an end; `open`: the run goes on, `unknown`: no one has scored its answer."""
 
 MOST_STEPS = 4
+NO_ANSWER = ("ended by an error", "left without an answer")
+"""The ends of a request without an answer."""
 INEXACT = 0.05
 """The share of an answer that may be wrong before the answer as a whole is."""
 
@@ -154,6 +156,8 @@ class _Writer:
         self._session = bool(so_far.run and so_far.run.session)
         self._waiting = [a for a in self._activations() if a.waits] if not so_far.finish else []
         self._tallies = dict(self._find_tallies())
+        is_over = so_far.finish or state == "cut off"
+        self._is_open = bool(self._waiting) or not is_over
 
     def _activations(self) -> list[Any]:
         graph = self._run.graph
@@ -226,8 +230,7 @@ class _Writer:
             is_whole = self._origin is None
             return ("Answered", "good") if is_whole else ("Incomplete answer", "bad")
         left = requests.get("left without an answer", 0)
-        is_open = self._run.finish is None and self._state != "cut off"
-        if is_open and answered + left == number:
+        if self._is_open and answered + left == number:
             return "Goes on", "open"
         if number > 1:
             return f"{answered:,} of {number:,} answered", "bad"
@@ -269,7 +272,8 @@ class _Writer:
         has_answer = run.counts["answered"] > 0
         state = f" ({self._state})" if run.finish is None else ""
         if self._session:
-            return f"{self._requests()} The session lasted {length}{state}."
+            session = f"The session lasted {length}{state}."
+            return f"{self._requests()} {'It is not over.' if self._waiting else session}"
         if run.finish is None:
             none = "" if has_answer else " There is no answer so far."
             return f"The trace ends after {length}, and the run has no end{state}.{none}"
@@ -301,9 +305,12 @@ class _Writer:
         parts: list[str] = []
         for state, number in states.items():
             end = f"answered{_LACKING}" if state == EARLY else state
+            if self._is_open and state == "left without an answer":
+                end = "not answered yet"
             if requests == 1:
                 partial = f": {self._run.partial}" if self._run.partial else ""
-                return f"The request was {end}{partial}."
+                none = "There is no answer: the" if state in NO_ANSWER else "The"
+                return f"{none} request was {end}{partial}."
             parts.append(f"{number:,} {'was' if number == 1 else 'were'} {end}")
         if not parts:
             return "There was no request."
@@ -321,6 +328,11 @@ class _Writer:
             error = "" if self._private else f": {failed.error}"
             says = f"{self._failed(agent, failed)}{error}"
             steps.append(FailureStep(failed.t, failed.us, says))
+        steps += [
+            FailureStep(end.t, end.us, f"a turn of {name(agent)} was called off")
+            for agent, end in self._run.cancelled.items()
+            if not (steps or self._origin)
+        ]
         if self._origin:
             says = self._origin.private if self._private else self._origin.says
             is_told = self._origin.activation in {f.activation for f in self._run.failed.values()}
@@ -361,6 +373,11 @@ class _Writer:
                 parts.setdefault(agent, []).append(f"{role}{times}")
         for agent, says in parts.items():
             yield InvolvedAgent(name(agent), join_clauses(says), True, first.get(agent, ""))
+        if self._origin and not parts:  # a limit of the framework, or the time
+            for agent, turns in self._run.turns.most_common(2):
+                yield InvolvedAgent(name(agent), f"took {counted(turns, 'turn')}", False)
+        for agent in [*self._run.cancelled] if not (parts or self._origin) else []:
+            yield InvolvedAgent(name(agent), "was called off", False)
         for agent in dict.fromkeys([a.agent for a in self._waiting] + waiting):
             if agent not in parts:
                 yield InvolvedAgent(name(agent), "waits", False)
@@ -375,9 +392,9 @@ class _Writer:
                 return ("Nothing had to be done." if run.finish else "Nothing so far."), None
             if run.refused:
                 return f"Nothing was done: {run.refused}.", None
-            if not self._tallies:
+            if not self._tallies and run.failed:
                 return "It watched only: an error inside an agent is the agent's own to mend.", None
-            if not run.recorded:
+            if run.raised and not run.recorded:
                 return "It was not there: these findings were made after the run.", None
             return "It watched only, and changed nothing.", None
         deeds = [
@@ -419,6 +436,10 @@ class _Writer:
             return says, f"digmon show RUN {shlex.quote(failing.agent)}"
         if self._tallies and run.heals and grade != "bad":
             return "Find the cause, so that nothing has to be healed", "digmon why RUN --try"
+        if self._origin and self._origin.activation is None:
+            return "See who went on with what, or raise the limit", "digmon show RUN"
+        if run.cancelled and not self._tallies:
+            return "Ask again what was called off; see what was done", "digmon show RUN"
         if grade == "bad" or self._tallies:
             return "Find the cause", "digmon why RUN"
         return "Nothing has to be done.", ""

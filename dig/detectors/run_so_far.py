@@ -63,6 +63,7 @@ class RunSoFar:
         goal: The first words of the first request.
         agents: The names of the agents, the first thousand.
         turns: The number of turns, by agent; failed: those that ended with an error of its own.
+        cancelled: The first turn that was called off, by agent.
         running: The agents of the turns in progress, by activation.
         counts: The numbers of requests by their end, of turns, and of messages.
         recorded, raised: The findings of the trace, and those of detectors of today.
@@ -97,6 +98,7 @@ class RunSoFar:
         self.goal = self.refused = ""
         self.turns: Counter[str] = Counter()  # by agent
         self.failed: dict[str, FailedTurns] = {}  # by agent
+        self.cancelled: dict[str, records.End] = {}  # the first turn that was called off, by agent
         self._error_of: str | None = None  # the activation that ended last, if it failed
         self._early: set[str] = set()  # answers that lack work
         self._failed: set[str] = set()  # answers that are errors
@@ -197,6 +199,8 @@ class RunSoFar:
         if record.error is not None:
             self._headlines.look(record)
             is_own = record.because is None and not record.cancelled
+            if record.cancelled:
+                self.cancelled.setdefault(agent, record)
             if is_own and not record.error.startswith("BudgetStop"):
                 self._fail(agent, record)
 

@@ -39,7 +39,9 @@ def seconds(us: int) -> str:
 
 
 def moment(us: int) -> str:
-    """A time on the run's clock; a short one in milliseconds."""
+    """A time on the run's clock; a short one in milliseconds, a long one in minutes."""
+    if us >= 600_000_000:
+        return f"{us // 60_000_000:,} min {us // 1_000_000 % 60} s"
     return seconds(us) if us >= 100_000 or us == 0 else f"{us / 1000:.0f} ms"
 
 

@@ -52,6 +52,7 @@ def test_it_holds_every_record_and_what_stands_beside_the_trace(run: Path) -> No
     assert [one["t"] for one in data["rows"]] == list(range(len(hasty())))
     assert data["head"]["agents_are"] == "simulated"
     assert data["head"]["answers"]["ended"].endswith("Its score is: rmse 0.5.")
+    assert data["head"]["method"] == "dig"
 
 
 def test_the_same_run_gives_the_same_bytes(run: Path, tmp_path: Path) -> None:

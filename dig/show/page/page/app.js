@@ -79,7 +79,7 @@ export class App {
     const { view, model, layout } = this;
     const told = fromHash(hash, view, model);
     layout.reset();
-    this._choose(told.selected);
+    this._choose(told.selected ?? (hash || this.live ? null : this._story()));
     view.fit();
     if (told.window) {
       view.fitted = false;
@@ -91,6 +91,29 @@ export class App {
     this.unknown = told.unknown;
     this.tabs.show(told.tab);
     this.ask();
+  }
+
+  /** What a report opens on: its worst finding, unless that is only a notice. */
+  _story() {
+    const [first] = this.findings.shown();
+    if (!first || first.silenced !== null || first.severity === "notice") return null;
+    // A failed request without a failed turn points at no place: all of it is the story.
+    const isPlace = first.pattern !== "FAIL" || first.ids.length > 1;
+    return isPlace ? first : null;
+  }
+
+  /** Shows all of the run again, and nothing chosen. */
+  everything() {
+    for (const names of Object.values(this.view.hidden)) names.clear();
+    this.select(null);
+    this.view.fit();
+  }
+
+  /** Shows the lane of an agent alone, with what is outside. */
+  only(lane) {
+    const others = this.model.lanes.filter((one) => one.i && one !== lane);
+    this.view.hidden.agents = new Set(others.map((one) => one.id));
+    this._arrange();
   }
 
   resize() {
@@ -277,11 +300,6 @@ export class App {
     const names = this.view.hidden[group];
     if (isHidden) names.add(key);
     else names.delete(key);
-    this._arrange();
-  }
-
-  unhide() {
-    for (const names of Object.values(this.view.hidden)) names.clear();
     this._arrange();
   }
 

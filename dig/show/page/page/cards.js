@@ -1,6 +1,7 @@
 // The strip at the top: the run in a sentence, and the five answers, a card each. They were put into
 // words by the program that made the rows; here are their places in the picture.
 
+import { copy } from "./acts.js";
 import { h, refill } from "./dom.js";
 import { seconds } from "./words.js";
 
@@ -11,6 +12,7 @@ const LABELS = {
   monitor: "What the monitor did",
   next: "Do next",
 };
+const MOST_SAID = 60; // characters of what a turn was given
 const GRADES = { good: "good", bad: "error", inexact: "warning" };
 
 export class Cards {
@@ -34,7 +36,7 @@ export class Cards {
       who: answers.who?.length && h("ul", {}, answers.who.map((one) => h("li", {}, this._agent(one)))),
       monitor: answers.monitor,
       next: answers.next && [
-        answers.command ? `${answers.next}: ` : answers.next,
+        ...marked(answers.command ? `${answers.next}: ` : answers.next),
         answers.command && this._command(answers.command),
       ],
     };
@@ -61,7 +63,7 @@ export class Cards {
 
   _say([verdict, rest, kind]) {
     this.headline.hidden = !verdict && !rest;
-    this.headline.replaceChildren(h("strong", { class: kind, text: verdict }), rest);
+    this.headline.replaceChildren(h("strong", { class: kind, text: verdict }), ...marked(rest));
   }
 
   /** Since when no agent gets on with the work of a run that goes on, and what comes of that. */
@@ -82,26 +84,31 @@ export class Cards {
       };
     return [
       h("button", { type: "button", class: "link", text: seconds(us), onclick: open }),
-      ` ${says}`,
+      " ",
+      ...marked(says),
     ];
   }
 
-  _agent({ agent, says, is_at_fault: isAtFault }) {
-    const link = this.app.link(agent);
-    return h("span", { class: isAtFault ? "culprit" : "" }, link, ` ${says}`);
+  /** An agent with its part, and what its first failed turn was given. */
+  _agent({ agent, says, is_at_fault: isAtFault, activation }) {
+    const { contents, model } = this.app,
+      events = model.node(activation)?.inputs.map((edge) => edge.event) ?? [],
+      given = events.map((event) => contents.excerpt(event, MOST_SAID)).find(Boolean);
+    return [
+      h("span", { class: isAtFault ? "culprit" : "" }, this.app.link(agent), ` ${says}`),
+      given && h("p", { class: "said", text: `given: ${given}` }),
+    ];
   }
 
   /** A command that is copied by a click. */
   _command(text) {
-    return h("button", {
-      type: "button",
-      class: "command",
-      title: "Copy the command",
-      text,
-      onclick: () => {
-        navigator.clipboard?.writeText(text).catch(() => {});
-        this.app.say("The command is copied.");
-      },
-    });
+    const button = h("button", { type: "button", class: "command", title: "Copy the command", text });
+    button.addEventListener("click", () => copy(this.app, text, button));
+    return button;
   }
+}
+
+/** A text whose names and ids stand between two signs, as code. */
+function marked(text) {
+  return text.split("`").map((part, i) => (i % 2 ? h("code", { text: part }) : part));
 }

@@ -215,6 +215,7 @@ export class Details {
     return [
       h("h2", { text: lane.id }),
       h("p", { class: "lead", text: lane.present ? "Takes part in the run." : "Left the run." }),
+      h("button", { type: "button", text: "Only this agent", onclick: () => app.only(lane) }),
       factsOf(facts),
       lane.moves.length
         ? section(

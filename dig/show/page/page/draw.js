@@ -146,7 +146,8 @@ export class Painter {
         if (!view.showsActivation(one)) continue;
         const x0 = view.x(layout.startAt[one.i]);
         const isOpen = !one.end || one.end.t > view.until;
-        const x1 = Math.max(x0 + 2, view.x(isOpen ? this.now() : layout.endAt[one.i]));
+        const until = one.gone?.t <= view.until ? layout.axis.place(one.gone) : this.now();
+        const x1 = Math.max(x0 + 2, view.x(isOpen ? until : layout.endAt[one.i]));
         if (x1 - last[lane.i] < 0.8 && !one.findings.length && one !== view.selected) continue;
         last[lane.i] = x1;
         count += 1;
@@ -257,7 +258,7 @@ export class Painter {
         seat = this.seat(i),
         isCounted = this.slots?.on[i] >= 0, // no row is free: it lies on another event
         isUnder = isCounted && !view.focus?.has(event);
-      const key = `${view.isDim(event) ? DIM : 1}|${shapeOf(event.type)}`;
+      const key = [view.isDim(event) ? DIM : 1, shapeOf(event.type), this._colour(event)].join("|");
       if (!looks.has(key)) looks.set(key, []);
       if (!isUnder) looks.get(key).push(seat);
       this._mark(event, seat.x - 7, seat.y - 7, 14, 14);
@@ -265,18 +266,27 @@ export class Painter {
       if (!isUnder && (isLabelled || more)) seats.push({ event, more, isLabelled, ...seat });
     }
     for (const [key, all] of [...looks].sort()) {
-      const [alpha, shape] = key.split("|");
+      const [alpha, shape, colour] = key.split("|");
       ctx.globalAlpha = Number(alpha);
       ctx.beginPath();
       for (const { x, y, s } of all) outline(ctx, shape, x, y, s);
       ctx.lineWidth = 1.5;
-      ctx.fillStyle = isHollow(shape) ? theme.ground : theme[shape];
-      ctx.strokeStyle = theme[shape];
+      ctx.fillStyle = isHollow(shape) ? theme.ground : theme[colour];
+      ctx.strokeStyle = theme[colour];
       ctx.fill();
       if (isHollow(shape)) ctx.stroke();
     }
     ctx.globalAlpha = 1;
     this._labels(seats);
+  }
+
+  /** The colour of an event: of its type; an answer is green only if it was accepted as good. */
+  _colour(event) {
+    const { run, head } = this.model;
+    if (!event.final) return shapeOf(event.type);
+    if (event.accepted === undefined) return "ink-3";
+    const isBad = !run.session && head.answers?.grade === "bad";
+    return isBad || event.findings.some((one) => worth(one) === "error") ? "error" : "final";
   }
 
   /** Ids beside events, from right to left, where there is place up to the next one; on the way of

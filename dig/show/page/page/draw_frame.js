@@ -87,7 +87,7 @@ function axis({ ctx, view, layout, theme, font }) {
   const least = 92 / view.scale;
   const from = Math.max(0, place.at(view.from)),
     to = place.at(view.place(view.width));
-  const { values, step } = ticks(from, Math.min(to, Math.max(place.value(place.model), 1)), least);
+  const { values, step } = ticks(from, Math.min(to, Math.max(place.value(place.model.now), 1)), least);
   let free = view.gutter;
   ctx.strokeStyle = theme["line-2"];
   for (const value of values) {

@@ -78,7 +78,7 @@ export class Filters {
         type: "button",
         text: "Show everything",
         onclick: () => {
-          app.unhide();
+          app.everything();
           this._fill();
         },
       }),

@@ -54,7 +54,6 @@ export class Heading {
     if (live === "waiting") chips.push(["connection lost, trying again", "bad"]);
     if (live === "lost") chips.push(["the server has gone", "bad"]);
     if (head.agents_are === "simulated") chips.push(["simulated agents", "strong"]);
-    chips.push(...this._status());
     if (head.method) chips.push([`method ${head.method}`, ""]);
     chips.push([counted(model.lanes.length - 1, head.lanes ?? "agent"), ""], [seconds(model.now.us), ""]);
     const counts = weighed(model.findings);
@@ -63,20 +62,6 @@ export class Heading {
     if (counts.silenced) chips.push([`${number(counts.silenced)} silenced`, ""]);
     if (head.began) chips.push([head.began.slice(0, 16).replace("T", " "), ""]);
     return chips;
-  }
-
-  /** The end or the state of the run; of a session the ends of its requests. */
-  _status() {
-    const { head, finish } = this.app.model,
-      requests = Object.entries(head.requests ?? {});
-    if (requests.length)
-      return requests.map(([state, n]) => [
-        `${number(n)} ${state}`,
-        state === "answered" ? "strong" : "bad",
-      ]);
-    const state = finish ? finish.outcome : head.state,
-      grade = { good: "good", bad: "bad" }[head.answers?.grade] ?? "strong";
-    return state ? [[state, state === "submitted" ? grade : finish ? "bad" : ""]] : [];
   }
 }
 
@@ -113,7 +98,8 @@ export class Hint {
       );
     if (view.folded) parts.push(counted(layout.axis.folds.length, "fold"));
     if (view.focus) parts.push(`in focus: ${counted(view.focus.size, "node")}`);
-    put($("hint"), { textContent: parts.join(" · ") });
+    const text = parts.join(" · ");
+    put($("hint"), { textContent: text, title: text });
   }
 
   /** A fold would come of it; of a run that grows that is not known. */

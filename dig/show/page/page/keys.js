@@ -25,7 +25,7 @@ const KEYS = [
   ["measure the selection; or drag along the time, or with Shift", {
     m: (app) => app.measure(app.view.selected && app.extent(app.view.selected)),
   }],
-  ["show everything", { 0: ({ view }) => view.fit() }],
+  ["show everything", { 0: (app) => app.everything() }],
   ["next, previous finding", { n: (app) => stepFinding(app, 1), p: (app) => stepFinding(app, -1) }],
   ["next, previous activation or event", {
     j: (app) => stepNode(app, 1), k: (app) => stepNode(app, -1),

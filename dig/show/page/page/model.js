@@ -264,6 +264,7 @@ export class Model {
     lane.moves.push({ ...at, what: "left" });
     for (const event of lane.buffer.keys()) this._tell(event, at, "leave", { agent: row.agent });
     lane.buffer.clear();
+    if (lane.current) lane.current.gone = at; // it never ends
     lane.current = null;
     this._loaded(lane, at);
   }
