@@ -17,6 +17,7 @@ from dig._util.text import counted, cut, join_clauses, name
 from dig.graph.words import MOST_NAMED, action_text, actions_text, moment
 
 from .describe import pattern_title
+from .headline import acting_agent
 from .patterns import BY_NAME
 from .rings import rings_without_answer
 from .run_so_far import EARLY, FailedTurns, PatternTally, RunSoFar
@@ -335,7 +336,9 @@ class _Writer:
         ]
         if self._origin:
             says = self._origin.private if self._private else self._origin.says
-            is_told = self._origin.activation in {f.activation for f in self._run.failed.values()}
+            graph = self._run.graph
+            culprit = acting_agent(graph, self._origin.activation) if graph is not None else None
+            is_told = culprit in self._run.failed
             if not is_told or self._origin.stage == "answer":
                 steps.append(FailureStep(self._origin.t, self._origin.us, says))
         steps.sort(key=lambda step: (step.us, step.t))

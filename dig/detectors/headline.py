@@ -140,20 +140,24 @@ class Headlines:
             return f"the {noun} ended at a limit of its framework{error}, after {number}"
         if cause == "timeout":
             running = [a for a in graph.activations if _concerns(graph, a, sources)]
-            agents = [*dict.fromkeys(_agent(graph, activation) or "" for activation in running)]
+            agents = [
+                *dict.fromkeys(acting_agent(graph, activation) or "" for activation in running)
+            ]
             were = "was" if len(agents) == 1 else "were"
             at_work = f"; {_list_agents(agents)} {were} still working" if agents else ""
             return f"the {noun} was out of time after {after}{at_work}"
         if origin is None:
             return f"the {noun} ended with an error{error}, {after} in"
-        text = f"`{name(_agent(graph, origin))}` ({name(origin)}) {_did(words)}, {after} in"
+        text = f"`{name(acting_agent(graph, origin))}` ({name(origin)}) {_did(words)}, {after} in"
         idle = never_started(graph, sources, self._never_ran)
         return text + (f"; {_list_agents(idle)} never ran" if idle else "")
 
 
 def _answer(graph: InteractionGraph, failed: Sequence[str], origin: str | None, words: str) -> str:
-    agents = [*dict.fromkeys(filter(None, (_agent(graph, activation) for activation in failed)))]
-    did, agent = _did(words), _agent(graph, origin) or "an agent"
+    agents = [
+        *dict.fromkeys(filter(None, (acting_agent(graph, activation) for activation in failed)))
+    ]
+    did, agent = _did(words), acting_agent(graph, origin) or "an agent"
     last = f", which {did}" if len(agents) < 2 else f"; `{name(agent)}` {did}"
     return f"the answer was given without the work of {_list_agents(agents or [agent])}{last}"
 
@@ -238,7 +242,8 @@ def _concerns(graph: InteractionGraph, activation: str, sources: RangeSet | None
     return sources is None or not graph.activation_sources(activation).isdisjoint(sources)
 
 
-def _agent(graph: InteractionGraph, activation: str | None) -> str | None:
+def acting_agent(graph: InteractionGraph, activation: str | None) -> str | None:
+    """The agent of an activation, without the number of an instance; ``None``: not known."""
     v = None if activation is None else graph.history.activation(activation)
     return None if v is None else base_name(graph.history.agent(v))
 

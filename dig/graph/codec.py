@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import fields
-from functools import cache
 from json.encoder import encode_basestring_ascii
 from typing import Any, TypeVar, cast, get_args
 
@@ -269,18 +268,20 @@ def _is_optional(cls: type[Record], key: str) -> bool:
     return key in _ABSENT and (cls.kind, key) != ("deliver", "to")
 
 
-@cache
-def _keys(kind: type[Record]) -> list[tuple[str, object]]:
+def _keys(cls: type[Record]) -> list[tuple[str, object]]:
     """The keys of a kind of record, each with the value that is left out."""
-    names = [field.name for field in fields(kind)[2:]]
-    return [(key, _ABSENT[key] if _is_optional(kind, key) else kind) for key in names]
+    names = [field.name for field in fields(cls)[2:]]
+    return [(key, _ABSENT[key] if _is_optional(cls, key) else cls) for key in names]
+
+
+_KEYS: dict[type, list[tuple[str, object]]] = {cls: _keys(cls) for cls in get_args(Record)}
 
 
 def to_row(record: Record) -> dict[str, Any]:
     """Make the JSON object of a record, keys in a fixed order; empty optional ones are left out."""
     kind = type(record)
     row: dict[str, Any] = {"t": record.t, "ts": record.ts, "kind": record.kind}
-    for key, absent in _keys(kind):
+    for key, absent in _KEYS[kind]:
         value = getattr(record, key)
         if value is not absent:
             row[key] = value

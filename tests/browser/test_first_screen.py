@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,11 @@ def many(agents: int = 24) -> list[Row]:
     return trace(rows, row(agents, "finish", outcome="error"), agents=names)
 
 
-RUNS = {
+CUT = """[...document.querySelectorAll('body *')].filter((one) => one.clientWidth
+  && one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX === 'hidden'
+  && !one.closest('[title], .spoken')).map((one) => one.className || one.id)"""
+
+RUNS: dict[str, Callable[[], list[Row]]] = {
     "exception": failing.failed,
     "exception of many words": lambda: failing.failed(f"ValueError: {LONG * 4}"),
     "answer without a part": failing.partial,
@@ -83,11 +88,7 @@ def test_no_text_is_cut_off_or_lies_on_another(
         story(page, address)
         lines = [line for line in faults(page.evaluate("look()")) if "below" not in line]
         cards = page.locator("#cards .card > div").all_inner_texts()
-        cut = page.evaluate(
-            "[...document.querySelectorAll('body *')].filter((one) => one.clientWidth"
-            " && one.scrollWidth > one.clientWidth + 1"
-            " && getComputedStyle(one).overflowX === 'hidden' && !one.closest('[title], .spoken')).map((one) => one.className || one.id)"
-        )
+        cut = page.evaluate(CUT)
         if lines or cut or len(cards) < 4 or not all(cards):
             wrong[name] = [*lines, *cut, json.dumps(cards)]
     page.close()
@@ -113,3 +114,13 @@ def test_one_agent_alone_is_one_click(page: Page, reports: dict[str, str]) -> No
     assert page.evaluate("dig.state.lanes") == ["system", "agent-3"]
     page.get_by_role("button", name="Everything").click()
     assert len(page.evaluate("dig.state.lanes")) == 7
+
+
+def test_many_agents_are_a_graph_first(page: Page, reports: dict[str, str]) -> None:
+    """Failed agents are red; a click on one shows its lane alone."""
+    story(page, reports["crowd"])
+    assert page.evaluate("dig.state.tab") == "overview"
+    failed = page.locator("#overview .matrix circle.failed")
+    assert failed.count() == 24
+    failed.nth(3).dispatch_event("click")
+    assert len(page.evaluate("dig.state.lanes")) == 2

@@ -61,7 +61,7 @@ def report_page(run: ShownRun, twin: ShownRun | None = None, runs: str = "") -> 
     """
     members = {"twin": twin.json()} if twin else {}
     # Without the time of day, so that a run always gives the same bytes.
-    data = gzip.compress(run.json(**members).encode(), 6, mtime=0)
+    data = gzip.compress(run.json(**members).encode(), 4, mtime=0)
     title = f"{one_line(run.name, 120)} - dig-monitor"
     return _page(title, data=b64encode(data).decode(), runs=runs)
 

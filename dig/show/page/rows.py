@@ -156,11 +156,11 @@ def pack(row: Row) -> Row | str:
     return row if any(row.get(key) for key in LONG) else dumps(row)
 
 
-def shorten(rows: Iterable[Row | str], budget: int) -> int:
+def shorten(rows: Iterable[Row | str], budget: int) -> tuple[int, int]:
     """Cut payloads and errors to at most so many characters in all.
 
     Returns:
-        The number of characters after which they are cut now.
+        The number of characters after which they are cut now, and the number of all characters.
     """
     # Packed rows have no long texts.
     texts = [(row, key) for row in rows if not isinstance(row, str) for key in LONG if row.get(key)]
@@ -170,7 +170,7 @@ def shorten(rows: Iterable[Row | str], budget: int) -> int:
         most = most * 3 // 4
     for row, key in texts:
         row[key] = row[key][:most]
-    return most
+    return most, sum(min(length, most) * n for length, n in lengths.items())
 
 
 def _text(value: object) -> str:

@@ -126,10 +126,11 @@ def _compress(
     """The page, and the number of characters after which payloads are cut."""
     budget = MOST_SAID
     while True:  # the size is only known when the texts are compressed
-        most = shorten([*shown.rows, *(twin.rows if twin else ())], budget)
+        most, chars = shorten([*shown.rows, *(twin.rows if twin else ())], budget)
         cut = most if payloads else 0
         headed = replace(shown, head={**shown.head, "cut": cut})
         data = report_page(headed, twin, runs).encode()
-        if len(data) <= MOST_BYTES or budget <= LEAST_SAID:
+        # Where there are many records with few words, to cut these again and again saves nothing.
+        if len(data) <= MOST_BYTES or min(budget, chars) <= LEAST_SAID:
             return data, cut
-        budget //= 2
+        budget = min(budget, chars) // 2

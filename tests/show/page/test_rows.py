@@ -153,7 +153,7 @@ def test_without_payloads_nothing_that_was_said_is_left() -> None:
 def test_payloads_are_shortened_to_a_budget() -> None:
     """All to the same length, which is told."""
     shown: list[Row] = [{"payload": "x" * 1_000} for _ in range(10)] + [{"t": 0}]
-    most = shorten(shown, 3_000)
+    most, _ = shorten(shown, 3_000)
     assert 200 <= most <= 300
     assert {len(one["payload"]) for one in shown if "payload" in one} == {most}
 

@@ -12,6 +12,7 @@ import { View } from "./view.js";
 import { counted, describe } from "./words.js";
 
 const AHEAD = 1.2; // how much room there is for a run that grows
+const MOST_LANES = 13; // beyond, a report begins with a graph of the agents
 const FOOT = 24; // pixels below the lanes for what is said about them
 
 export class App {
@@ -26,6 +27,7 @@ export class App {
     this.clock = new Clock(this);
     this.live = null; // null: a report; else "live", "waiting", "lost" or "ended"
     this._isAsked = false;
+    this.story = null; // the finding that a report opens on
     this.unknown = null; // what the address names and the run has not
     this.view.changed = () => this.ask();
     this.pace = new Pace(this);
@@ -79,7 +81,8 @@ export class App {
     const { view, model, layout } = this;
     const told = fromHash(hash, view, model);
     layout.reset();
-    this._choose(told.selected ?? (hash || this.live ? null : this._story()));
+    this.story = hash || this.live ? null : this._story();
+    this._choose(told.selected ?? this.story);
     view.fit();
     if (told.window) {
       view.fitted = false;
@@ -89,7 +92,8 @@ export class App {
       view.top = told.top ?? 0;
     }
     this.unknown = told.unknown;
-    this.tabs.show(told.tab);
+    const isTeam = !hash && this.live === null && model.lanes.length > MOST_LANES;
+    this.tabs.show(isTeam ? "overview" : told.tab);
     this.ask();
   }
 

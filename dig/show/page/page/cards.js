@@ -33,7 +33,7 @@ export class Cards {
       wrong: answers.wrong?.length
         ? h("ol", {}, answers.wrong.map((step) => h("li", {}, this._step(step))))
         : answers.ended && "Nothing was found.",
-      who: answers.who?.length && h("ul", {}, answers.who.map((one) => h("li", {}, this._agent(one)))),
+      who: answers.who?.length ? h("ul", {}, answers.who.map((one) => h("li", {}, this._agent(one)))) : answers.ended && "Nobody.",
       monitor: answers.monitor,
       next: answers.next && [
         ...marked(answers.command ? `${answers.next}: ` : answers.next),

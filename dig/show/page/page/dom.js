@@ -19,6 +19,15 @@ export function h(name, keys, ...children) {
   return element;
 }
 
+/** A part of a drawing, with what it says at the pointer. */
+export function svg(name, keys, title, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(keys)) element.setAttribute(key, value);
+  if (title) element.append(svg("title", {}, "", title));
+  element.append(...children);
+  return element;
+}
+
 /** Fills an element anew; who was on a button in it from the keyboard is on the same one again. */
 export function refill(element, ...children) {
   const before = document.activeElement,

@@ -61,7 +61,8 @@ export class Findings {
       ),
     );
     refill(this.element, groups.length ? list : this._nothing());
-    if (chosen) this.element.querySelector(".chosen")?.scrollIntoView({ block: "nearest" });
+    // On a phone the list stands below the picture: a page that opens stays at its top.
+    if (chosen && chosen !== this.app.story) this.element.querySelector(".chosen")?.scrollIntoView({ block: "nearest" });
   }
 
   _nothing() {

@@ -1,13 +1,14 @@
 // The run in numbers: sums, who sent how much to whom, and each agent's work.
 
 import { note } from "./acts.js";
-import { h, refill } from "./dom.js";
+import { h, refill, svg } from "./dom.js";
 import { FATES } from "./model.js";
 import { whyItFailed } from "./diagnosis.js";
 import { factsOf } from "./pieces.js";
 import { number, seconds, weighed } from "./words.js";
 
-const MOST_CELLS = 24; // agents in a table of cells; beyond, the matrix is a picture
+const MOST_CELLS = 12; // agents in a table of cells; beyond, there is a graph of them
+const MOST_EDGES = 300;
 const MOST_LARGE = 9; // agents up to which there is room for large ones
 
 export class Overview {
@@ -22,13 +23,16 @@ export class Overview {
     const version = [this.app.pace.version, model.head.note, this.app.live === null, painter.theme?.ground].join();
     if (version === this.version) return;
     this.version = version;
+    const team = h("section", {}, h("h3", { text: "Who sent how many events to whom" }), this._matrix()),
+      isMany = model.lanes.length - 1 > MOST_CELLS;
     refill(
       this.element,
+      isMany && team,
       this._verdict(),
       whyItFailed(this.app),
       note(this.app),
       h("section", {}, h("h3", { text: "In numbers" }), this._numbers()),
-      h("section", {}, h("h3", { text: "Who sent how many events to whom" }), this._matrix()),
+      !isMany && team,
       h("section", {}, h("h3", { text: "Agents" }), this._agents()),
     );
   }
@@ -77,13 +81,11 @@ export class Overview {
   _matrix() {
     const { lanes } = this.app.model;
     if (lanes.length - 1 <= MOST_CELLS) return h("div", { class: "matrix" }, this._table(lanes));
-    const caption =
-      "A row for each sender (the first: outside and healing), a column for each recipient.";
     return h(
       "div",
       { class: "matrix" },
-      this._picture(lanes),
-      h("p", { class: "cut", text: caption }),
+      this._team(lanes),
+      h("p", { class: "cut", text: "A click on an agent shows its lane alone, one on an edge what went there." }),
       this._busiest(lanes),
     );
   }
@@ -132,47 +134,50 @@ export class Overview {
     return h("td", {}, button);
   }
 
-  /** For many agents: a pixel each. */
-  _picture(lanes) {
+  /** For many agents: a graph of them, with what went from one to another as an edge. */
+  _team(lanes) {
     const { app } = this,
-      size = lanes.length;
-    const canvas = h("canvas", {
-      role: "img",
-      "aria-label":
-        "Events delivered from each agent (rows) to each agent (columns); the busiest pairs are listed below",
+      { edges } = app.model,
+      failed = new Set(),
+      most = busiest(lanes);
+    for (const { event, activation } of edges)
+      if (activation.action === "error") failed.add(`${event.lane},${activation.lane}`).add(activation.lane);
+    const at = ({ i }) => {
+      const turn = (2 * Math.PI * i) / lanes.length - Math.PI / 2;
+      return [200 + 165 * Math.cos(turn), 200 + 165 * Math.sin(turn)].map((n) => n.toFixed(1));
+    };
+    const parts = this._pairs(lanes).slice(0, MOST_EDGES).toReversed().map(({ from, to, n }) => {
+      const [[x1, y1], [x2, y2]] = [at(from), at(to)],
+        isBad = failed.has(`${from.i},${to.i}`),
+        path = svg("path", {
+          d: `M${x1},${y1}Q200,200 ${x2},${y2}`, class: isBad ? "failed" : "",
+          "stroke-width": (1 + 4 * Math.sqrt(n / most)).toFixed(1),
+        }, `${name(from)} to ${to.id}: ${n}${isBad ? ", with a failed turn" : ""}`);
+      path.addEventListener("click", () => app.selectPair(from, to));
+      return path;
     });
-    canvas.width = canvas.height = size;
-    const cell = (offset, all) => lanes[Math.min(size - 1, Math.floor((offset / all) * size))];
-    const pair = (e) => [cell(e.offsetY, canvas.clientHeight), cell(e.offsetX, canvas.clientWidth)];
-    canvas.addEventListener("click", (e) => app.selectPair(...pair(e)));
-    canvas.addEventListener("pointermove", (e) => {
-      const [from, to] = pair(e);
-      canvas.title = `${name(from)} to ${name(to)}: ${from.sent.get(to.i) || 0}`;
+    const nodes = lanes.map((lane) => {
+      const [cx, cy] = at(lane),
+        circle = svg("circle", { cx, cy, r: lanes.length > 60 ? 3 : 6, class: failed.has(lane.i) ? "failed" : "" }, name(lane));
+      if (lane.i) circle.addEventListener("click", () => app.only(lane));
+      return circle;
     });
-    const ctx = canvas.getContext("2d"),
-      { theme } = app.painter;
-    const most = busiest(lanes);
-    ctx.fillStyle = theme.ground;
-    ctx.fillRect(0, 0, size, size);
-    ctx.fillStyle = theme.reroute;
-    for (const from of lanes) {
-      for (const [to, n] of from.sent) {
-        ctx.globalAlpha = 0.15 + 0.85 * Math.sqrt(n / most);
-        ctx.fillRect(to, from.i, 1, 1);
-      }
-    }
-    return canvas;
+    const label = "A graph of the agents: an edge for what went from one to another, red where a turn failed";
+    return svg("svg", { viewBox: "0 0 400 400", role: "img", "aria-label": label }, "", ...parts, ...nodes);
+  }
+
+  /** Who sent how much to whom, the most first. */
+  _pairs(lanes) {
+    return lanes
+      .flatMap((from) => [...from.sent].map(([to, n]) => ({ from, to: lanes[to], n })))
+      .sort((a, b) => b.n - a.n);
   }
 
   _busiest(lanes) {
-    const pairs = lanes.flatMap((from) =>
-      [...from.sent].map(([to, n]) => ({ from, to: lanes[to], n })),
-    );
-    pairs.sort((a, b) => b.n - a.n);
     return h(
       "ul",
       { class: "rows", "aria-label": "Busiest pairs" },
-      pairs.slice(0, 12).map(({ from, to, n }) =>
+      this._pairs(lanes).slice(0, 12).map(({ from, to, n }) =>
         h(
           "li",
           {},
