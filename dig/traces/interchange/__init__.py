@@ -1,10 +1,10 @@
 """Interchange: traces from and to the formats of other programs.
 
 - `imports`: the table of readers. `source_files`: files as text. `scribe`: writes the records, and
-  keeps count of guesses and of patterns that a source cannot show.
+  keeps count of guesses and of patterns that a source cannot show. `turn_writer`: turns as records.
 - `message_log`: plain messages. `turns`, `conversation`: the activations between them.
 - `spans`: agents' spans of OpenTelemetry, with `span_rows` (the files), `span_words` (what their
-  attributes say) and `calls` (turns as records); `own_spans`: those of our export.
+  attributes say) and `calls` (calls between turns); `own_spans`: those of our export.
 - `coding_sessions`, `inboxes`, `trajectories`: files of coding agents. `talks`: what they say of an
   agent. `threads`: the records of it.
 - `exports`: the table of writers.

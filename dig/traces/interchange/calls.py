@@ -1,18 +1,14 @@
-"""Turns, calls and answers as records, as a wrapped team leaves records.
-
-A turn that calls is a chain of activations with continuations (docs/trace-format.md, section 7).
-"""
+"""Calls with awaited answers, and hand-offs, as records."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from dig.graph.records import HANDOFF, REQUEST_FAILED, Failure, Fate
+from dig.graph.records import HANDOFF, REQUEST_FAILED, Failure
 
 from .scribe import Scribe
+from .turn_writer import TurnOutput, TurnWriter
 
 
 @dataclass(eq=False)
@@ -23,8 +19,8 @@ class CallTurn:
         agent: The agent's name, or an instance.
         request: The request from outside that it works for.
         caller: The turn that gets its answer; ``None``: the outside gets it.
-        activation: Its latest activation; empty: it has not begun.
-        is_busy: Whether that activation is in progress.
+        activation: The activation in progress; empty: there is none.
+        latest: The activation that ended it.
         awaited: The number of its calls that have no answer yet.
         is_open: Whether it goes on.
         has_failed: Whether it ended with an error.
@@ -34,52 +30,43 @@ class CallTurn:
     request: str
     caller: CallTurn | None
     activation: str = ""
-    is_busy: bool = False
+    latest: str = ""
     awaited: int = 0
     is_open: bool = True
     has_failed: bool = False
 
 
-class _Output(NamedTuple):
-    event: str
-    to: Sequence[str] | None  # `None`: the outside
-    type: str
-    payload: Any = None
-
-
-class Calls:
-    """Writes turns, in order of time.
+class Calls(TurnWriter):
+    """Writes turns with calls.
 
     Attributes:
         has_answer: Whether an answer was given to the outside.
     """
 
     def __init__(self, scribe: Scribe) -> None:
-        self.has_answer, self._scribe = False, scribe
-        self._counts: Counter[str] = Counter()
+        super().__init__(scribe)
+        self.has_answer = False
 
     def request(self, agent: str, payload: Any) -> CallTurn:
         """Write a request from outside."""
-        problem = _Output(self._new_id("e"), [self._scribe.reserve(agent)], "problem", payload)
-        self._emit([problem], None)
-        return CallTurn(problem.to[0], problem.event, None)  # type: ignore[index]  # not None
-
-    def begin(self, turn: CallTurn) -> None:
-        """Start an activation of a turn, if none is in progress; all inputs will be consumed."""
-        if not turn.is_busy:
-            turn.activation, turn.is_busy = self._new_id("a"), True
-            self._scribe.start(turn.activation, turn.agent)
+        instance = self._scribe.reserve(agent)
+        problem = TurnOutput(self.new_id("e"), [instance], "problem", payload)
+        self.emit(problem, None)
+        self.deliver(problem)
+        return CallTurn(instance, problem.event, None)
 
     def call(self, turn: CallTurn, agent: str, payload: Any) -> CallTurn:
         """Write the call of an agent; the turn goes on."""
         instance, turn.awaited = self._scribe.reserve(agent), turn.awaited + 1
-        self._go_on(turn, _Output(self._new_id("e"), [instance], "message", payload))
+        message = TurnOutput(self.new_id("e"), [instance], "message", payload)
+        self.end(turn, message, goes_on=True)
+        self.deliver(message)
         return CallTurn(instance, turn.request, turn)
 
     def hand_over(self, turn: CallTurn, agent: str, payload: Any, usage: Any = None) -> CallTurn:
         """End a turn with a hand-off to an agent; the caller gets the answer of the next agent."""
         instance = self._scribe.reserve(agent)
-        self._end(turn, _Output(self._new_id("e"), [instance], HANDOFF, payload), usage=usage)
+        self._end(turn, TurnOutput(self.new_id("e"), [instance], HANDOFF, payload), usage=usage)
         return CallTurn(instance, turn.request, turn.caller)
 
     def answer(
@@ -95,52 +82,29 @@ class Calls:
             failure: The end of the request by the error; ``None``: its own caller ended it.
             more: Further fields of the record of the end.
         """
-        caller, event, answers = turn.caller, self._new_id("e"), list[_Output]()
+        caller, event, answers = turn.caller, self.new_id("e"), list[TurnOutput]()
         if caller is not None:
             to = [caller.agent] if caller.is_open else []
-            answers = [_Output(event, to, "notice", {"error": error})] if error else [
-                _Output(event, to, "message" if to else "notice", payload)]  # fmt: skip
+            type = "message" if to and not error else "notice"
+            answers = [TurnOutput(event, to, type, {"error": error} if error else payload)]
         elif not error:
-            answers, self.has_answer = [_Output(event, None, "solution", payload)], True
+            answers, self.has_answer = [TurnOutput(event, None, "solution", payload)], True
         self._end(turn, *answers, error=error or None, **more)
         turn.has_failed = bool(error)
         if caller is not None:
             caller.awaited -= 1
             if caller.is_open and caller.awaited <= 0:
-                if caller.is_busy:  # an activation cannot see what came after its start
-                    self._go_on(caller)
+                if caller.activation:  # an activation cannot see what came after its start
+                    self.end(caller, goes_on=True)
                 self.begin(caller)
         elif error and failure is not None:
-            blamed = None if more.get("cancelled") else more.get("because") or turn.activation
+            blamed = None if more.get("cancelled") else more.get("because") or turn.latest
             detail = {"how": failure, "event": turn.request, "activation": blamed, "error": error}
             self._scribe.incident(REQUEST_FAILED, detail)
 
-    # --- pieces ---
-
-    def _go_on(self, turn: CallTurn, *outputs: _Output) -> None:
-        self._close(turn, *outputs, _Output(self._new_id("onward"), [turn.agent], "notice"))
-
-    def _end(self, turn: CallTurn, *outputs: _Output, **more: Any) -> None:
-        self._close(turn, *outputs, **more)
-        turn.is_open = False
-        self._scribe.release(turn.agent)
-
-    def _close(self, turn: CallTurn, *outputs: _Output, **more: Any) -> None:
+    def _end(self, turn: CallTurn, *outputs: TurnOutput, **more: Any) -> None:
         self.begin(turn)
-        inputs = self._scribe.graph.activations[turn.activation].inputs
-        fates = [Fate(event.id, "consume") for event in inputs]
-        self._scribe.end(turn.activation, fates, [output.event for output in outputs], **more)
-        turn.is_busy = False
-        self._emit(outputs, turn.activation)
-
-    def _emit(self, outputs: Sequence[_Output], by: str | None) -> None:
-        for event, to, type, payload in outputs:
-            more = {} if payload is None else {"payload": payload}
-            self._scribe.emit(event, by, to or (), type, final=to is None, **more)
-        for output in outputs:
-            for agent in (None,) if output.to is None else output.to:
-                self._scribe.deliver(output.event, agent)
-
-    def _new_id(self, stem: str) -> str:
-        self._counts[stem] += 1
-        return f"{stem}{self._counts[stem]}"
+        turn.latest, turn.is_open = turn.activation, False
+        self.end(turn, *outputs, **more)
+        self.deliver(*outputs)
+        self._scribe.release(turn.agent)

@@ -6,13 +6,15 @@ each that was needed is told as a guess.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from dig.graph.records import Fate, Limits, Record, Run
+from dig.graph.records import Limits, Record, Run
 
 from .scribe import Guesses, Scribe
+from .turn_writer import ONWARD, TurnOutput, TurnWriter
 from .turns import ChatMessage, ChatTurn, is_answer, plan_turns, receivers
 
 
@@ -33,7 +35,13 @@ def as_run(
     return chat.finish(path.name)
 
 
-class _Chat:
+@dataclass
+class _Speaker:
+    agent: str
+    activation: str = ""  # in progress
+
+
+class _Chat(TurnWriter):
     """Writes the turns in order.
 
     An activation lasts from the message that completes what it uses to its own messages, so that
@@ -50,11 +58,10 @@ class _Chat:
         guesses.note("the run is a session, and its agents remember what they have seen")
         guesses.note("a message reached everybody it was for as soon as it was sent")
         run = Run(0, 0, name, tuple(people), limits=limits, session=True, memory=True)
-        self._scribe = Scribe(run, guesses)
+        super().__init__(Scribe(run, guesses))
         self._guesses = guesses
         self._message_ids = {message.id for message in messages}
-        self._counts: Counter[str] = Counter()
-        self._activations: dict[str, str] = {}  # in progress, by agent
+        self._speakers = {name: _Speaker(name) for name in people}
         self._onward: set[str] = set()  # continuations
         self.turns = plan_turns(messages, guesses)
         self._beginning: defaultdict[int, list[ChatTurn]] = defaultdict(list)
@@ -67,15 +74,16 @@ class _Chat:
         self._scribe.at(turn.messages[0].us)
         if turn.sender is None:
             for message in turn.messages:
-                self._emit(message, None)
-                self._deliver(message)
+                output = self._output(message)
+                self.emit(output, None)
+                self.deliver(output)
         else:
             if not turn.begins:
                 self._show_again(turn)
-                self._begin(turn)
+                self._activate(turn)
             self._send(turn)
         for later in self._beginning[number]:
-            self._begin(later)
+            self._activate(later)
 
     def finish(self, source: str) -> list[Record]:
         """The whole trace."""
@@ -95,17 +103,16 @@ class _Chat:
             )
             self._scribe.deliver(event, turn.sender)
 
-    def _begin(self, turn: ChatTurn) -> None:
+    def _activate(self, turn: ChatTurn) -> None:
         """Activate a sender; a sender at work has read all inputs, and goes on."""
-        sender = turn.sender or ""
-        if sender in self._activations:
+        speaker = self._speakers[turn.sender or ""]
+        if speaker.activation:
             self._end(turn, (), goes_on=True)
-        self._activations[sender] = self._new_id("turn")
-        self._scribe.start(self._activations[sender], sender)
+        self.begin(speaker)
 
     def _send(self, turn: ChatTurn) -> None:
         if turn.goes_on and len(self._used(turn)) > len(turn.messages):
-            self._begin(turn)  # what it sends is more than what it goes on from, so all is needed
+            self._activate(turn)  # it sends more than what it goes on from, so all is needed
         self._guesses.note("an activation began when what it used was there, and ended with its "
                            "message")  # fmt: skip
         if len(turn.messages) > 1:
@@ -117,48 +124,34 @@ class _Chat:
 
     def _used(self, turn: ChatTurn) -> list[str]:
         """The used inputs of the activation in progress, and a continuation."""
-        inputs = self._scribe.graph.activations[self._activations[turn.sender or ""]].inputs
+        activation = self._speakers[turn.sender or ""].activation
+        inputs = self._scribe.graph.running[activation].inputs
         return [e.id for e in inputs if e.id in turn.uses or e.id in self._onward]
 
     def _end(self, turn: ChatTurn, messages: Sequence[ChatMessage], *, goes_on: bool) -> None:
         """End the activation in progress with messages and, if the turn goes on, a continuation."""
-        sender = turn.sender or ""
-        fates = [Fate(event, "consume") for event in self._used(turn)]
-        activation = self._activations.pop(sender)
-        outputs = [message.id for message in messages]
-        onward = [self._new_id("onward")] if goes_on else []
-        self._scribe.end(activation, fates, [*outputs, *onward])
-        for message in messages:
-            self._emit(message, activation)
-        for event in onward:
-            self._guesses.note("a sender that went on is told so by a notice to itself", event)
-            self._onward.add(event)
-            self._scribe.emit(event, activation, (sender,), "notice")
-        for message in messages:
-            self._deliver(message)
-        for event in onward:
-            self._scribe.deliver(event, sender)
+        outputs, used = [*map(self._output, messages)], self._used(turn)
+        self.end(self._speakers[turn.sender or ""], *outputs, goes_on=goes_on, consumes=used)
+        self.deliver(*outputs)
 
-    def _emit(self, message: ChatMessage, by: str | None) -> None:
-        if None in message.to and not is_answer(message):
+    def _output(self, message: ChatMessage) -> TurnOutput:
+        to: tuple[str, ...] | None = receivers(message)
+        if is_answer(message):
+            self._guesses.note("a message to the outside is an answer, and was accepted")
+            to = None
+        elif None in message.to:
             self._guesses.note(
                 "a message to the outside is an answer only if an agent sent it to nobody else",
                 message.id,
             )
-        to = receivers(message)
-        more = {} if message.payload is None else {"payload": message.payload}
-        self._scribe.emit(message.id, by, to, message.type, final=is_answer(message), **more)
+        return TurnOutput(message.id, to, message.type, message.payload)
 
-    def _deliver(self, message: ChatMessage) -> None:
-        if is_answer(message):
-            self._guesses.note("a message to the outside is an answer, and was accepted")
-            self._scribe.deliver(message.id, None)
-        for name in receivers(message):
-            self._scribe.deliver(message.id, name)
-
-    def _new_id(self, stem: str) -> str:
-        while True:
-            self._counts[stem] += 1
-            name = f"{stem}-{self._counts[stem]}"
-            if name not in self._message_ids:
-                return name
+    def new_id(self, stem: str) -> str:
+        """Make an id beside those of the messages."""
+        name = super().new_id(stem)
+        while name in self._message_ids:
+            name = super().new_id(stem)
+        if stem == ONWARD:
+            self._guesses.note("a sender that went on is told so by a notice to itself", name)
+            self._onward.add(name)
+        return name

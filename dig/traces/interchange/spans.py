@@ -339,7 +339,7 @@ class _Writer:
         if turn.caller is None and any(limit in error.lower() for limit in _LIMITS):
             cancelled, failure = True, "limit"
         raisers = [] if cancelled or not error else [
-            call.turn.activation for call in node.calls
+            call.turn.latest for call in node.calls
             if call.turn and call.turn.has_failed and (call.error in error or error in call.error)
         ]  # fmt: skip
         self._calls.answer(

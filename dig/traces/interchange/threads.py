@@ -7,7 +7,7 @@ the report. A message is a thread that only has a text.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from heapq import heappop, heappush
@@ -20,9 +20,10 @@ from dig._util.text import one_line
 from dig.detectors.thresholds import CALLER_TURNS, Thresholds
 from dig.errors import TraceError
 from dig.graph import records
-from dig.graph.records import Fate, Record
+from dig.graph.records import Record
 
 from .scribe import Guesses, Scribe
+from .turn_writer import TurnOutput, TurnWriter
 
 MOST_TEXT, MOST_TITLE = 16_384, 80
 NO_TURN = "holds no turn of an agent"
@@ -87,16 +88,11 @@ class Thread:
     request: str = ""
     event: str = ""
     activation: str = ""
-    inputs: tuple[str, ...] = ()
     usage: Counter[str] = field(default_factory=Counter)
 
     def next_step(self) -> ThreadStep | None:
         """The step to come."""
         return self.steps[self.place] if self.place < len(self.steps) else None
-
-
-Output = tuple[str, Sequence[str], str, str | None, Mapping[str, Any]]
-"""The id of an event, the recipients, the type, the contents, and further keys."""
 
 
 def write_thread(
@@ -120,7 +116,7 @@ def write_thread(
     return writer.write(path.name, is_over=is_over), guesses
 
 
-class _ThreadWriter:
+class _ThreadWriter(TurnWriter):
     """Plays threads side by side, by time; a reader waits for the report.
 
     An agent's buffer gets only what the agent reads. So an activation uses all that it sees, and a
@@ -134,9 +130,9 @@ class _ThreadWriter:
         names = tuple(dict.fromkeys(thread.name for thread in every))
         limits = replace(Thresholds().limits, livelock_turns=CALLER_TURNS)
         limits = guesses.leave_out(limits, UNSEEN, WHY_UNSEEN)
-        self._scribe = Scribe(records.Run(0, 0, name, names, limits=limits, session=True), guesses)
+        run = records.Run(0, 0, name, names, limits=limits, session=True)
+        super().__init__(Scribe(run, guesses))
         self._guesses = guesses
-        self._ids = Counter[str]()
         self._heap, self._order = list[tuple[int, int, Thread]](), count()
         self._waiting: dict[Thread, list[Thread]] = {}
         self._readers: dict[Thread, Thread] = {}
@@ -175,15 +171,11 @@ class _ThreadWriter:
         if (step := thread.next_step()) is not None:
             heappush(self._heap, (step.us, next(self._order), thread))
 
-    def _id(self, stem: str) -> str:
-        self._ids[stem] += 1
-        return f"{stem}-{self._ids[stem]}"
-
     def _title(self, thread: Thread, noun: str) -> str:
         text = f"{thread.agent}'s {noun}" + f": {redact(thread.title)}" * bool(thread.title)
         event = text = one_line(text, MOST_TITLE)
         while event in self._ids:  # a title may look like a numbered one
-            event = self._id(text)
+            event = self.new_id(text)
         self._ids[event] += 1
         return event
 
@@ -191,8 +183,8 @@ class _ThreadWriter:
 
     def _ask(self, thread: Thread, step: ThreadStep) -> None:
         self._pause(thread)
-        thread.request = self._id("request")
-        self._emit((thread.request, [thread.agent], step.type, step.text, {}), None)
+        thread.request = self.new_id("request")
+        self.emit(TurnOutput(thread.request, [thread.agent], step.type, step.text), None)
         self._arrive(thread, thread.request)
 
     def _read(self, thread: Thread, step: ThreadStep) -> None:
@@ -205,24 +197,19 @@ class _ThreadWriter:
         self._scribe.deliver(event, thread.agent)
         ahead = thread.next_step()
         if ahead is None or ahead.kind not in ("ask", "read"):
-            self._start(thread)
+            self.begin(thread)
 
     # --- what a thread does ---
 
-    def _start(self, thread: Thread) -> None:
-        if not thread.activation:
-            thread.activation = self._id("turn")
-            thread.inputs = self._scribe.start(thread.activation, thread.agent)
-
     def _act(self, thread: Thread, step: ThreadStep) -> None:
-        self._start(thread)
+        self.begin(thread)
         for key, number in step.usage.items():
             thread.usage[key] += number  # type: ignore[assignment]  # costs are no whole numbers
 
     def _pause(self, thread: Thread) -> None:
         """End the activation in progress, if any; the thread goes on later."""
         if thread.activation:
-            self._end(thread, [], goes_on=True)
+            self._end(thread, goes_on=True)
 
     def _call(self, thread: Thread, step: ThreadStep) -> None:
         steps = [step]
@@ -230,27 +217,29 @@ class _ThreadWriter:
             steps.append(ahead)
             thread.place += 1
         callees = [step.thread for step in steps if step.thread is not None]
-        self._start(thread)
-        if len(callees) < len(thread.inputs) and any(callee.is_background for callee in callees):
+        self.begin(thread)
+        inputs = self._scribe.graph.running[thread.activation].inputs
+        if len(callees) < len(inputs) and any(callee.is_background for callee in callees):
             # It reads first: what splits its work has to generate more than it consumes (ET).
             self._pause(thread)
-            self._start(thread)
-        outputs = list[Output]()
+            self.begin(thread)
+        outputs = list[TurnOutput]()
         for callee in callees:
             callee.agent = self._scribe.reserve(callee.name)
             callee.to = [self._readers.get(callee, thread)]
             callee.request = self._title(callee, "task")
-            outputs.append((callee.request, [callee.agent], callee.type, callee.prompt, {}))
-        self._end(thread, outputs, goes_on=True)
-        for callee in callees:
-            self._scribe.deliver(callee.request, callee.agent)
-            self._start(callee)
+            to = [callee.agent]
+            outputs.append(TurnOutput(callee.request, to, callee.type, callee.prompt))
+        self._end(thread, *outputs, goes_on=True)
+        for callee, output in zip(callees, outputs, strict=True):
+            self.deliver(output)
+            self.begin(callee)
             self._push(callee)
 
     def _tell(self, thread: Thread, step: ThreadStep) -> None:
         if (message := step.thread) is not None:
             message.to = message.to or [self._readers.get(message, thread)]
-            self._send(thread, message, self._id(message.name), message.text, goes_on=True)
+            self._send(thread, message, self.new_id(message.name), message.text, goes_on=True)
 
     def _report(self, thread: Thread, step: ThreadStep) -> None:
         event, how = self._title(thread, "report"), {"error": step.error}
@@ -261,18 +250,18 @@ class _ThreadWriter:
     def _send(
         self, thread: Thread, parcel: Thread, event: str, text: str | None, **how: Any
     ) -> None:
-        self._start(thread)
+        self.begin(thread)
         parcel.event = event
         parcel.to = [reader for reader in parcel.to if reader.agent]  # those who are there
         type = "message" if parcel is thread else parcel.type
         # With a policy: it waits until somebody looks, and may arrive after what was sent later.
-        output = (event, [reader.agent for reader in parcel.to], type, text, {"policy": "read"})
-        self._end(thread, [output], **how)
+        to = [reader.agent for reader in parcel.to]
+        self._end(thread, TurnOutput(event, to, type, text, "read"), **how)
         for reader in self._waiting.pop(parcel, ()):
             self._push(reader)
 
     def _answer(self, thread: Thread, step: ThreadStep) -> None:
-        self._start(thread)
+        self.begin(thread)
         # Not only of its own calls: the reports of an agent whose caller has gone go on upwards.
         parcels = [parcel for parcel, reader in self._readers.items() if reader is thread]
         if any(self._is_on_its_way(parcel, thread) for parcel in parcels):
@@ -280,9 +269,9 @@ class _ThreadWriter:
             self._guesses.note(guess)
             self._pause(thread)
             return
-        event = self._id("answer")
-        self._end(thread, [(event, [], "solution", step.text, {"final": True})])
-        self._scribe.deliver(event, None)
+        answer = TurnOutput(self.new_id("answer"), None, "solution", step.text)
+        self._end(thread, answer)
+        self.deliver(answer)
 
     def _is_on_its_way(self, parcel: Thread, reader: Thread) -> bool:
         """Whether the sender of a report or message is at work, or the reader has yet to read."""
@@ -291,39 +280,27 @@ class _ThreadWriter:
 
     def _rest(self, thread: Thread, step: ThreadStep) -> None:
         if thread.activation:
-            self._end(thread, [])
+            self._end(thread)
 
     def _fail(self, thread: Thread, step: ThreadStep) -> None:
         """End with an error; the inputs stay in the buffer for the next turn."""
-        self._start(thread)
-        activation, thread.inputs = thread.activation, ()
-        self._end(thread, [], error=step.error, cancelled=step.is_cancelled)
+        self.begin(thread)
+        activation = thread.activation
+        self._end(thread, consumes=(), error=step.error, cancelled=step.is_cancelled)
         if not step.is_cancelled:
             detail = {"how": "error", "activation": activation, "error": step.error}
             detail |= {"event": thread.request} if thread.request else {}
             self._scribe.incident(records.REQUEST_FAILED, detail)
 
-    def _end(
-        self, thread: Thread, outputs: Sequence[Output], *, goes_on: bool = False, **how: Any
-    ) -> None:
-        onward = self._id("onward") if goes_on else ""
-        activation, thread.activation = thread.activation, ""
-        outputs = [*outputs, *[(onward, [thread.agent], "notice", None, {})] * goes_on]
+    def _end(self, thread: Thread, *outputs: TurnOutput, **how: Any) -> None:
         usage, thread.usage = dict(thread.usage) or None, Counter()
-        fates = [Fate(event, "consume") for event in thread.inputs]
-        ids = [output[0] for output in outputs]
-        self._scribe.end(activation, fates, ids, usage=usage, **how)
-        for output in outputs:
-            self._emit(output, activation)
-        if onward:
-            self._scribe.deliver(onward, thread.agent)
+        self.end(thread, *outputs, usage=usage, **how)
 
-    def _emit(self, output: Output, by: str | None) -> None:
-        event, to, type, payload, more = output
-        if payload is not None and len(payload) > MOST_TEXT:
-            digest = sha256(payload.encode("utf-8", "surrogatepass")).hexdigest()
-            begin = redact(payload)[:MOST_TEXT]  # masked as a whole: half a secret has no shape
-            more = {**more, "payload": {"$cut": digest, "$begins": begin}}
-        elif payload is not None:
-            more = {**more, "payload": payload}
-        self._scribe.emit(event, by, to, type, **more)
+    def emit(self, output: TurnOutput, by: str | None) -> None:
+        """Write an event, with the beginning of a long text."""
+        text = output.payload
+        if text is not None and len(text) > MOST_TEXT:
+            digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+            begin = redact(text)[:MOST_TEXT]  # masked as a whole: half a secret has no shape
+            output = output._replace(payload={"$cut": digest, "$begins": begin})
+        super().emit(output, by)

@@ -358,7 +358,12 @@ def test_an_error_that_is_passed_on_is_that_of_the_agent_that_raised_it(read: An
                     agent(2, "b", 1, 2, 1, **error("X: y")))  # fmt: skip
     assert findings(imported) == [("FAIL", "turn", "notice"), ("FAIL", "request", "error")]
     (detail,) = failed_requests(imported)
-    assert detail == {"how": "error", "event": "e1", "activation": "a2", "error": "wrapped: X: y"}
+    assert detail == {
+        "how": "error",
+        "event": "e-1",
+        "activation": "turn-2",
+        "error": "wrapped: X: y",
+    }
 
 
 @pytest.mark.parametrize(
