@@ -16,13 +16,13 @@ COUNT ?= 100000
 
 # The frameworks whose wrappers are tested, all in one environment: the extra NAME, and what else
 # its tests need, which have its name.
-WRAPS := ag2 agent-framework autogen langgraph openai-agents
-WRAPPED := dev,ag2,agent-framework,autogen,langgraph,openai-agents
+WRAPS := ag2 agent-framework autogen langgraph openai-agents pydantic-ai
+WRAPPED := dev,ag2,agent-framework,autogen,langgraph,openai-agents,pydantic-ai
 ALSO_agent-framework := 'agent-framework-orchestrations~=1.4.0'
 ALSO_autogen := 'autogen-ext[openai]'
 ALSO_langgraph := 'langchain>=1.2,<1.5' langchain-openai
 ALSO_openai-agents := openinference-instrumentation-openai-agents \
-	opentelemetry-instrumentation-genai-openai-agents pydantic-ai-slim
+	opentelemetry-instrumentation-genai-openai-agents
 
 # The oldest versions of a framework that its extra names: each lower bound, as a pin.
 OLDEST = $$('$(PYTHON)' -c 'import re, sys, tomllib; \

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM at a moment that suits the work."""
+"""Interrupts (Ctrl-C, SIGTERM) between two steps of work."""
 
 import signal
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def interrupts_later() -> Iterator[None]:
-    """Block Ctrl-C and SIGTERM until the end of the block; a new process inherits that for good."""
+    """Block Ctrl-C and SIGTERM until the end of the block; a new process inherits the mask."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
     try:
         yield

@@ -7,6 +7,7 @@ the adapter's own module is imported when its first team comes.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
@@ -21,14 +22,18 @@ KINDS = (
     ("autogen_core.", "dig.adapters.autogen"),
     ("agent_framework.", "dig.adapters.agent_framework"),
     ("ag2.", "dig.adapters.ag2"),
+    ("pydantic_ai.", "dig.adapters.pydantic_ai"),
 )
 """Prefixes of the modules of classes, and the modules of adapters; all other teams are `plain`."""
+
+COLLECTED = "pydantic_ai."
+"""The framework whose agents know nothing of each other, so that a team is a collection of them."""
 
 PLAIN = "dig.adapters.plain.adapter"
 
 NOT_YET = (
     "agno", "autogen", "beeai_framework", "camel", "crewai", "dspy", "google.adk", "haystack",
-    "haystack_experimental", "langroid", "letta", "llama_index", "metagpt", "pydantic_ai",
+    "haystack_experimental", "langroid", "letta", "llama_index", "metagpt",
     "semantic_kernel", "smolagents", "strands", "swarm", "swarms",
 )  # fmt: skip
 """The packages of frameworks without adapter: as plain objects their teams would show no messages
@@ -54,7 +59,10 @@ def adapter_of(team: Any) -> Adapter:
     Raises:
         SettingsError: There is no adapter for the team's framework.
     """
-    origins = [f"{kind.__module__}." for kind in type(team).__mro__]
+    origins = _origins(team)
+    members = [*team.values()] if isinstance(team, Mapping) else team
+    if isinstance(members, list | tuple) and members:
+        origins += [origin for origin in _origins(members[0]) if origin.startswith(COLLECTED)]
     for prefix, module in KINDS:
         if not any(origin.startswith(prefix) for origin in origins):
             continue
@@ -70,6 +78,11 @@ def adapter_of(team: Any) -> Adapter:
             "and give it as adapter=.. (docs/wrapping.md has one in fifty lines)"
         )
     return _load(PLAIN, team)
+
+
+def _origins(team: Any) -> list[str]:
+    """The modules of an object's classes, each with a dot at the end."""
+    return [f"{kind.__module__}." for kind in type(team).__mro__]
 
 
 def _load(module: str, team: Any) -> Adapter:

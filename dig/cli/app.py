@@ -47,7 +47,7 @@ def main() -> NoReturn:
 
 
 def _repeat_interrupt(dropped: "sys.UnraisableHookArgs") -> None:
-    """Interrupt once more if Python drops an interrupt, as it does in a finalizer."""
+    """Interrupt once more after Python has dropped an interrupt, as in a finalizer."""
     if not issubclass(dropped.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(dropped)
     else:  # from a thread, since an interrupt in this function is dropped, too

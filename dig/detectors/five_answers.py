@@ -105,7 +105,7 @@ class FiveAnswers:
     cost: str = ""
 
     def lines(self) -> list[Line]:
-        """The answers as lines with a label each; what has no text is left out."""
+        """The answers with a text, as lines with labels."""
         steps = [f"at {moment(step.us)} {step.says}" for step in self.wrong]
         agents = [f"{agent.agent}: {agent.says}" for agent in self.who]
         lines = {

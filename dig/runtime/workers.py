@@ -94,7 +94,7 @@ class Workers:
 
 
 def _watch_parent() -> None:
-    """In a new process: end with the parent, in whatever way it ends.
+    """End a new process with its parent.
 
     A process that a signal ends halfway through its result would leave its parent reading for ever,
     so no signal but that of the parent's end counts.

@@ -12,7 +12,7 @@ from tests.helpers import backends
 
 FRAMEWORKS = {
     "ag2": "ag2", "agent_framework": "agent_framework", "autogen": "autogen_agentchat",
-    "langgraph": "langgraph", "openai_agents": "agents.testing",
+    "langgraph": "langgraph", "openai_agents": "agents.testing", "pydantic_ai": "pydantic_ai",
 }  # fmt: skip
 """By the beginning of the names of its files of tests: what a framework must have installed."""
 

@@ -17,6 +17,7 @@ FRAMEWORKS = {
     "autogen": ("AutoGen", "autogen_agentchat"),
     "agent-framework": ("agent-framework", "agent_framework_orchestrations"),
     "ag2": ("AG2 1.x", "ag2"),
+    "pydantic-ai": ("Pydantic AI", "pydantic_ai"),
 }
 """The frameworks, with their title and the module that is there if they are installed."""
 

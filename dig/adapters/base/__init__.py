@@ -18,7 +18,7 @@ from __future__ import annotations
 from dig.runtime.agent_errors import MOST_IN_ERROR, RECORDED_STACK, STACK, describe
 
 from .call_errors import CalledOffError
-from .calls import Call, RunAgent, StreamedCall, ToolCalls, current_turn
+from .calls import Call, HookedCall, RunAgent, StreamedCall, ToolCalls, current_turn
 from .capabilities import CAPABILITIES, RELIEVING, allowing, names_in
 from .context import current, enclosing, inside, notes, notes_about, report_usage, waiting
 from .guard import Guard
@@ -42,12 +42,12 @@ from .turn import HandedOver, Turn, TurnNotes
 from .watchdog import LONG_ACTIVATION
 
 __all__ = [
-    "ADAPTER_FAILED", "CAPABILITIES", "LONG_ACTIVATION", "MOST_IN_ERROR", "NOTE",
-    "RECORDED_STACK", "RELIEVED", "RELIEVING", "STACK", "AdapterState", "Attached", "Call",
-    "CalledOffError", "Deliver", "Guard", "HandedOver", "LoopCaller", "Mode", "NoteDelivery",
-    "Patches", "RecipientOrder", "RunAgent", "ServedSession", "Session", "Statistics",
-    "StreamedCall", "ToolCalls", "Turn", "TurnNotes", "WrapPlan", "allowing", "as_call",
-    "as_payload", "current", "current_turn", "describe", "enclosing", "importing", "inside",
-    "is_whole", "like", "names_in", "need_attributes", "need_one_name", "need_version", "notes",
-    "notes_about", "report_usage", "unjson", "waiting",
+    "ADAPTER_FAILED", "CAPABILITIES", "LONG_ACTIVATION", "MOST_IN_ERROR", "NOTE", "RECORDED_STACK",
+    "RELIEVED", "RELIEVING", "STACK", "AdapterState", "Attached", "Call", "CalledOffError",
+    "Deliver", "Guard", "HandedOver", "HookedCall", "LoopCaller", "Mode", "NoteDelivery", "Patches",
+    "RecipientOrder", "RunAgent", "ServedSession", "Session", "Statistics", "StreamedCall",
+    "ToolCalls", "Turn", "TurnNotes", "WrapPlan", "allowing", "as_call", "as_payload", "current",
+    "current_turn", "describe", "enclosing", "importing", "inside", "is_whole", "like", "names_in",
+    "need_attributes", "need_one_name", "need_version", "notes", "notes_about", "report_usage",
+    "unjson", "waiting",
 ]  # fmt: skip

@@ -35,7 +35,12 @@ class Call:
     """The call of an agent, from before the callee runs until the result is handed over.
 
     `with self:` reports an exception of the block to the monitor; the exception goes on.
+
+    Attributes:
+        limits: The errors that end a request at a limit.
     """
+
+    limits: tuple[type[BaseException], ...] = (BudgetExceeded,)
 
     def __init__(
         self, session: Session, agent: str, payload: Any, *,
@@ -224,7 +229,7 @@ class Call:
         caller, session = self._caller, self._session
         session.release(self._answer or self.event)
         if caller is None:
-            kind: Failure = "limit" if isinstance(error, BudgetExceeded) else "error"
+            kind: Failure = "limit" if isinstance(error, self.limits) else "error"
             (self._turn or self._begin()).abandon(error, answer=self._answer, kind=kind)
             return
         caller.call_failed(self.event)
@@ -297,6 +302,54 @@ class StreamedCall(Call):
                 raise
         self._pieces.add(self._payload_of(item))
         return item
+
+
+class HookedCall(Call):
+    """The call of an agent under a framework with hooks.
+
+    Attributes:
+        turn: The turn of the agent, after `begin`.
+        may_bounce: Whether an answer to the outside can come back at this moment.
+    """
+
+    def __init__(
+        self, session: Session, agent: str, payload: Any, *, may_bounce: bool = True,
+        limits: tuple[type[BaseException], ...] = (),
+    ) -> None:  # fmt: skip
+        """Report the call to the monitor.
+
+        Args:
+            session: The session of the team.
+            agent: The callee.
+            payload: The arguments of the call, as plain JSON.
+            may_bounce: See above.
+            limits: The framework's errors at a limit of its own.
+        """
+        self.turn = Turn(session.guard, session.holds, "", ())
+        self.may_bounce = may_bounce
+        self.limits = (*self.limits, *limits)
+        super().__init__(session, agent, payload, bounces=lambda: self.may_bounce)
+
+    async def begin(self) -> Turn:
+        """Begin the agent's turn, after the release of the call."""
+        self.turn = await self._begin_when_released()
+        return self.turn
+
+    async def answer(self, result: Any) -> bool:
+        """Hand over the agent's answer; returns whether the answer has come back to the agent."""
+        return await self._was_bounced(self.turn, self._payload_of(result))
+
+    def fail(self, error: BaseException) -> None:
+        """End the call without an answer; the error is not raised."""
+        self._fail(error)
+
+    def hands_back(self, error: BaseException) -> bool:
+        """Whether the agent has the last turn of a request stopped by an error at a limit.
+
+        Raises:
+            BudgetExceeded: The agent has had its last turn.
+        """
+        return self._hands_back(self.turn, error)
 
 
 class ToolCalls:

@@ -1,0 +1,154 @@
+"""The hooks of a monitored run."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from pydantic_ai import DeferredToolRequests, ModelRequestNode, UsageLimitExceeded
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, UserPromptPart
+from pydantic_ai.result import FinalResult
+from pydantic_graph import End
+
+from dig.adapters.base import NOTE, CalledOffError, HookedCall, Session, ToolCalls
+from dig.errors import BudgetExceeded, BudgetStop
+
+LIMITS = (BudgetExceeded, BudgetStop, UsageLimitExceeded)
+"""The errors that a limit of the budget may end an inner run with."""
+
+NEVER_TOLD = CalledOffError("Pydantic AI has not told what came of this call")
+"""The reason in a trace for a tool that the run has left behind."""
+
+
+class RunHooks(AbstractCapability[Any]):  # type: ignore[misc]
+    """Reports a run to the monitor, and brings the agent notes."""
+
+    def __init__(self, session: Session, call: HookedCall, *, tools: bool) -> None:
+        """Begin with the agent's turn.
+
+        Args:
+            session: The session of the team.
+            call: The call of the agent.
+            tools: Whether the calls of function tools are events.
+        """
+        self._session, self._call, self._shows_tools = session, call, tools
+        self._tools = ToolCalls(session)
+        self._shown_notes = 0
+        self._is_answered = self._is_last = False
+        self._bounced: FinalResult[Any] | None = None
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Outermost: all other capabilities have changed the answer before."""
+        return CapabilityOrdering(position="outermost")
+
+    async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
+        """Check the budget, and put new notes into the conversation."""
+        self._check_budget()
+        if notes := self._new_notes():
+            last = request_context.messages[-1]
+            annotated = replace(last, parts=[*last.parts, *notes])
+            # The conversation is kept, so that a note stands in it once.
+            for messages in (ctx.messages, request_context.messages):
+                if messages and messages[-1] is last:
+                    messages[-1] = annotated
+        return request_context
+
+    async def after_model_request(
+        self, ctx: Any, *, request_context: Any, response: ModelResponse
+    ) -> ModelResponse:
+        """Count the usage of a model."""
+        if self._session.budget is not None:
+            usage = response.usage
+            self._call.turn.spend({
+                "model": response.model_name, "input_tokens": usage.input_tokens,
+                "output_tokens": usage.output_tokens, "cached_tokens": usage.cache_read_tokens,
+            })  # fmt: skip
+        return response
+
+    async def wrap_tool_execute(
+        self, ctx: Any, *, call: ToolCallPart, tool_def: Any, args: Any,
+        handler: Callable[[Any], Awaitable[Any]],
+    ) -> Any:  # fmt: skip
+        """Report a function tool; an error at a limit becomes a note to the agent."""
+        try:
+            if not self._shows_tools:
+                return await handler(args)
+            return await self._show_tool(call, args, handler)
+        except LIMITS as error:
+            if not (self._is_last or self._call.hands_back(error)):
+                raise
+            self._is_last = True
+            return self._call.turn.notes[-1]
+
+    async def after_node_run(self, ctx: Any, *, node: Any, result: Any) -> Any:
+        """Hand over the answer, or go on with the notes if the answer has come back."""
+        if not isinstance(result, End) or self._is_answered:
+            return result
+        limit = None if ctx.usage_limits is None else ctx.usage_limits.request_limit
+        has_requests = limit is None or ctx.usage.requests < limit
+        asks = isinstance(result.data.output, DeferredToolRequests)
+        self._call.may_bounce &= has_requests and not asks
+        if not await self.hand_over(result.data.output):
+            return result
+        self._bounced = result.data
+        return ModelRequestNode(ModelRequest(parts=self._new_notes()))
+
+    async def on_node_run_error(self, ctx: Any, *, node: Any, error: Exception) -> Any:
+        """Let the first answer stand if the agent cannot give another one."""
+        if self._bounced is None or isinstance(error, LIMITS):
+            raise error
+        self._call.may_bounce = False
+        guard, detail = self._session.guard, {"agent": self._call.turn.instance, "why": repr(error)}
+        guard.run(guard.incident, "bounce failed", detail, default=None)
+        return End(self._bounced)
+
+    async def hand_over(self, output: Any) -> bool:
+        """Hand over the answer, once; returns whether the answer has come back."""
+        if self._is_answered:
+            return False
+        self._session.guard.run(self._tools.give_up, NEVER_TOLD, default=None)
+        is_back = await self._call.answer(output)
+        self._is_answered = not is_back
+        return is_back
+
+    async def _show_tool(
+        self, call: ToolCallPart, args: Any, handler: Callable[[Any], Awaitable[Any]]
+    ) -> Any:
+        guard, tools, key = self._session.guard, self._tools, call.tool_call_id
+        event = guard.run(tools.call, key, self._call.turn, call.tool_name, args, default="")
+        await self._session.wait_until_released(event)
+        guard.run(tools.begin, key, default=None)
+        try:
+            result = await handler(args)
+        except BaseException as error:
+            guard.run(tools.fail, key, error, default=None)
+            raise
+        guard.run(tools.complete, key, result, default=None)
+        return result
+
+    def _check_budget(self) -> None:
+        """Refuse a request to a model at a limit, but the last one of the entry agent.
+
+        Raises:
+            BudgetExceeded: The entry agent has had its last request.
+            UsageLimitExceeded: The agent was asked by another one.
+        """
+        budget, turn = self._session.budget, self._call.turn
+        if budget is None or self._is_last:
+            self._is_last = False
+            return
+        events = (event.id for event in turn.events)
+        account = budget.refuses(*events, but="turns")
+        if account is not None:
+            error = UsageLimitExceeded(account.note)
+            if not self._call.hands_back(error):
+                raise error
+
+    def _new_notes(self) -> list[UserPromptPart]:
+        """New notes for the agent, as parts of the user: notes quote agents."""
+        notes = self._call.turn.listen()
+        fresh: Iterable[str] = notes[self._shown_notes :]
+        self._shown_notes = len(notes)
+        return [UserPromptPart(NOTE.format(note)) for note in fresh]
