@@ -7,7 +7,7 @@ Nothing is known of the task, and of a payload no more than the shape.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -25,6 +25,9 @@ MOST = 2 / 3
 """The share of the other agents that has to agree."""
 FEWER = 1.5
 """An agent makes too little if all others make so many times as much of each input."""
+
+LONGEST = 30
+"""The most activations of a part's course: what lies further on is no longer about this part."""
 
 WORDS = {
     "unlike": "made something else of it than the others of theirs",
@@ -136,9 +139,10 @@ class _HandOut:
     def _follow(self, part: int) -> None:
         """Follow a part through activations, until something goes back to the giver."""
         h, giver = self._h, self._giver
-        stack, seen = [part], set[int]()
-        while stack:
-            n = stack.pop()
+        # The nearest first: a course that never comes back would take quadratic time.
+        queue, seen = deque([part]), set[int]()
+        while queue and len(seen) < LONGEST:
+            n = queue.popleft()
             if self._graph.is_open(n):
                 self._open_parts.add(part)
             for v in h.sightings(n):
@@ -158,7 +162,7 @@ class _HandOut:
                     for place in [place for place in places if places[place]] or ["others"]:
                         outputs[self._type(y), place] = shape
                     if agent == giver or giver not in to:
-                        stack.append(y)
+                        queue.append(y)
                     else:
                         self._returns[part].append(y)
                 step = _Step(agent, v, part, outputs, h.output_count[v] / len(inputs))

@@ -81,9 +81,11 @@ class Case:
         """The signs about the agents of the run."""
         return find_signs(self.analysis)
 
-    def attempt_of(self, activation: str | None) -> str | None:
-        """Return the attempt of an activation."""
-        return next((each.id for each in self.attempts if activation in each.activations), None)
+    @cached_property
+    def attempt_of(self) -> Mapping[str | None, str]:
+        """The attempt of each activation."""
+        attempts = reversed(self.attempts)  # of several, the first one counts
+        return {name: attempt.id for attempt in attempts for name in attempt.activations}
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ class RunSource:
     result: Mapping[str, Any]
     run: RecordedRun
     detectors: tuple[str, ...] = ()
+    _finished: dict[int, Finished] = field(default_factory=dict)
     _judged: dict[tuple[str, int], Judgement] = field(default_factory=dict)
 
     @classmethod
@@ -186,23 +189,26 @@ class RunSource:
             run: The fork; ``None``: the run itself.
             result: The result of the fork.
         """
-        run = run or self.run
-        finish = run.last
+        # Judging goes through all records with all detectors, and experiments ask again and again.
+        if run is None and since in self._finished:
+            return self._finished[since]
+        records, finish = (run or self.run).records, (run or self.run).last
         result = self.result if result is None else result
         # Beside a plain trace there is no result; its last record tells the outcome all the same.
         if not result and isinstance(finish, Finish):
             result = {"outcome": finish.outcome}
         try:
-            return Finished.of(
-                run.records, result, self.fresh_detectors(), since=since, task=self.task,
-                name=self.name,
-            )  # fmt: skip
+            finished = Finished.of(
+                records, result, self.fresh_detectors(), since=since, task=self.task, name=self.name
+            )
         except RuleError as error:
             raise TraceError(self.trace, None, str(error)) from None
+        if run is None:
+            self._finished[since] = finished
+        return finished
 
     def judged(self, goal: Goal, since: int = 0) -> Judgement:
         """Judge the run, with the progress; findings before `since` do not count."""
-        # Judging goes through all records with all detectors, and experiments ask again and again.
         key = (goal.text, since)
         if key not in self._judged:
             self._judged[key] = goal(self.finished(since))

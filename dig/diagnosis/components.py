@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from dig.graph import records as kinds
@@ -12,7 +12,7 @@ from dig.traces.run import RecordedRun
 from .causes import OUTCOME, TASK
 
 
-def record_components(records: Iterable[Record]) -> tuple[frozenset[str], ...]:
+def record_components(run: RecordedRun) -> tuple[frozenset[str], ...]:
     """List the components of each record, in the order of the records.
 
     An activation is about its agent; an event about who generated it and whom it goes to, its way
@@ -20,13 +20,11 @@ def record_components(records: Iterable[Record]) -> tuple[frozenset[str], ...]:
     too; a final event and the end of the run about the `outcome`; a finding about the `outcome` and
     all that its subject and evidence name. The header names everybody, and is about nobody.
     """
-    run = RecordedRun(records)
     return tuple(frozenset(_components(run, record)) for record in run.records)
 
 
-def blamed_agents(records: Iterable[Record]) -> Iterator[tuple[FindingRow, tuple[str, ...]]]:
+def blamed_agents(run: RecordedRun) -> Iterator[tuple[FindingRow, tuple[str, ...]]]:
     """Yield each finding with the agents in the subject or else in the evidence."""
-    run = RecordedRun(records)
     for row in run.findings:
         agents = [*_agents_in(run, row.subject)] or [*_agents_in(run, row.evidence)]
         yield row, tuple(dict.fromkeys(agents))

@@ -20,7 +20,6 @@ from .experiments import Experiments
 from .goal import Goal
 from .interventions.secrecy import AnswerGuard
 from .reporting import DiagnosisReport
-from .stages.traces import ModelSuspects
 from .suspects import Asking, Suspects, Together, blame_error_first, load_suspects
 from .trials.arms import Trials, Tried
 from .trials.replays import Trying, read_source
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from .interventions.model_proposals import ModelHelp
     from .stages.pipeline import ModelMethod
+    from .stages.traces import ModelSuspects
 
 
 class InterruptedDiagnosis(KeyboardInterrupt):
@@ -111,6 +111,8 @@ def _replace_rules(
     by_name: dict[str, Suspects], method: ModelMethod, expected: str | None
 ) -> ModelSuspects:
     """Put a model in place of the suspect `attribution`; without an answer the rules stand."""
+    from .stages.traces import ModelSuspects
+
     if "attribution" not in by_name:
         raise SettingsError(
             "a model answers as the suspect `attribution`: add --by attribution or, if it is to "
@@ -181,7 +183,7 @@ def try_changes(
                 )
         candidate = _candidate_of(report.case, rows[0], f"c{number}", 1 / len(changes))
         report.candidates.append(candidate)
-        attempt = report.case.attempt_of(candidate.activation)
+        attempt = report.case.attempt_of.get(candidate.activation)
         hypotheses.append(
             Hypothesis(
                 id=f"h{number}", candidate=candidate.id, interventions=tuple(rows),

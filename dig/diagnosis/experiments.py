@@ -313,7 +313,7 @@ class Experiments:
     def _hypothesis(self, candidate: Candidate, proposal: Proposal) -> Hypothesis:
         return Hypothesis(
             id="h0", candidate=candidate.id, interventions=(proposal.change, *proposal.beside),
-            attempt=self._case.attempt_of(proposal.activation or candidate.activation),
+            attempt=self._case.attempt_of.get(proposal.activation or candidate.activation),
             expects=proposal.expects,
         )  # fmt: skip
 

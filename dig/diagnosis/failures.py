@@ -35,7 +35,7 @@ def failures(run: Finished, goal: Goal) -> tuple[Failure, ...]:
     judged = goal.verdict(run)
     if judged.good:
         return ()
-    recorded = RecordedRun(run.records)
+    recorded = run.recorded
     failures = [
         *_end_failures(run, recorded),
         *(_finding_failure(recorded, finding) for finding in run.unhealed),

@@ -11,6 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from dig._util.text import name, names, one_line
@@ -83,6 +84,11 @@ class Finished:
         unhealed, headline = _standing(records, detectors, since)
         milestones = getattr(task, "milestones", None)
         return cls(records, result, unhealed, (), name, milestones, headline)
+
+    @cached_property
+    def recorded(self) -> RecordedRun:
+        """The records as events and activations."""
+        return RecordedRun(self.records)
 
     @property
     def score(self) -> Score | None:
@@ -169,7 +175,7 @@ def has_answer(run: Finished) -> Judgement:
     if not isinstance(finish, Finish) and not (isinstance(first, Run) and first.session):
         return Judgement(False, None, "the run has no end")
     if not isinstance(finish, Finish) or is_session(run.records):
-        return _has_answers(RecordedRun(run.records))
+        return _has_answers(run.recorded)
     if finish.outcome != "submitted":
         reason = run.result.get("reason")
         why = f": {one_line(reason, 80)}" if reason else ""
@@ -193,9 +199,15 @@ def _has_answers(run: RecordedRun) -> Judgement:
     """Judge whether each problem of a session has an accepted answer without an error."""
     accepted = [event for event in run.events.values() if event.accepted_t is not None]
     good = [event for event in accepted if event.by and not run.activations[event.by].has_failed]
-    answered = frozenset[str]().union(*(run.ancestors(event.id) for event in good))
+    behind, stack = set[str](), [event.id for event in good]
+    while stack:
+        event = run.events[stack.pop()]
+        if event.id not in behind:
+            behind.add(event.id)
+            by = run.activations.get(event.by or "")
+            stack += by.with_fate("consume") if by is not None else ()
     posed = [event.id for event in run.events.values() if event.by is None and event.is_work]
-    missing = [event for event in posed if event not in answered]
+    missing = [event for event in posed if event not in behind]
     if missing or not posed:
         lacks = f"{names(missing, 4)} {'has' if len(missing) == 1 else 'have'} no answer"
         return Judgement(False, None, lacks if missing else "no problem came")
@@ -420,4 +432,4 @@ def milestones(run: Finished, judged: Judgement) -> tuple[Milestone, ...]:
             raise SettingsError(reason) from error
     if len(own) > MOST:
         raise SettingsError(f"a task has at most {MOST} milestones, not {len(own)}")
-    return own or any_milestones(RecordedRun(run.records), judged.good, judged.why)
+    return own or any_milestones(run.recorded, judged.good, judged.why)

@@ -19,7 +19,6 @@ from .conversations.ranking import Attribution
 from .experiments import Findings, Place
 from .goal import Goal, Judgement
 from .interventions.proposing import proposals
-from .stages.traces import conversation_of
 from .suspects import Asking
 from .trials.arms import TrialCosts, Trials, Tried
 
@@ -91,6 +90,8 @@ class DiagnosisReport:
         return self.helper.name if self.helper is not None else None
 
     def _graph(self) -> HierarchicalGraph:
+        from .stages.traces import conversation_of  # imports the clients of models
+
         return (
             self.attribution.graph if self.attribution else draft_graph(conversation_of(self.case))
         )

@@ -110,15 +110,22 @@ class EveryAgent:
 
     def candidates(self, case: Case) -> Sequence[Candidate]:
         """Name a candidate for each agent; the place is the first activation."""
-        accused = {agent for _, agents in blamed_agents(case.run.records) for agent in agents}
-        first: dict[str, RecordedActivation] = {}
+        accused = {agent for _, agents in blamed_agents(case.run) for agent in agents}
+        acts: dict[str, list[RecordedActivation]] = {}
         for activation in case.run.activations.values():
-            first.setdefault(activation.agent, activation)
-        weights = {agent: LEAST + BLAMED * (agent in accused) for agent in first}
-        total = sum(weights.values())
-        return rank_candidates(
-            self._candidate(case, act, weights[agent] / total) for agent, act in first.items()
-        )
+            acts.setdefault(activation.agent, []).append(activation)
+        weights = {agent: LEAST + BLAMED * (agent in accused) for agent in acts}
+        total, candidates = sum(weights.values()), list[Candidate]()
+        for agent, (first, *more) in acts.items():
+            count, step = counted(1 + len(more), "time"), case.steps[first.id]
+            says = f"{name(agent)} acted {count}, first in {name(first.id)}"
+            candidates.append(
+                Candidate(
+                    id="c0", agent=agent, share=weights[agent] / total, by=(self.name,), t=first.t,
+                    step=step, evidence=(Evidence(first.t, says, step=step),), activation=first.id,
+                )
+            )  # fmt: skip
+        return rank_candidates(candidates)
 
     def first_blamed(self, case: Case, by: str) -> Sequence[Candidate]:
         """Name the agent of the first finding, if there is one.
@@ -127,29 +134,13 @@ class EveryAgent:
             case: The run.
             by: The suspect that has found no sign.
         """
-        for finding, agents in blamed_agents(case.run.records):
+        for finding, agents in blamed_agents(case.run):
             for candidate in self.candidates(case):
                 if candidate.agent in agents:
                     says = f"the first finding, {finding.pattern}, is about {name(candidate.agent)}"
                     evidence = (Evidence(finding.t, says),)
                     return [replace(candidate, id="c1", share=1.0, by=(by,), evidence=evidence)]
         return []
-
-    def _candidate(self, case: Case, first: RecordedActivation, share: float) -> Candidate:
-        """An agent as a candidate.
-
-        Args:
-            case: The run.
-            first: Its first activation.
-            share: Its share.
-        """
-        count = sum(act.agent == first.agent for act in case.run.activations.values())
-        says = f"{name(first.agent)} acted {counted(count, 'time')}, first in {name(first.id)}"
-        step = case.steps[first.id]
-        return Candidate(
-            id="c0", agent=first.agent, share=share, by=(self.name,), t=first.t, step=step,
-            evidence=(Evidence(first.t, says, step=step),), activation=first.id,
-        )  # fmt: skip
 
 
 SUSPECTS: Mapping[str, Suspects] = Registry(

@@ -16,6 +16,7 @@ from dig.graph.records import (
     Run,
     Start,
 )
+from dig.traces.run import RecordedRun
 
 RUN: list[Record] = [
     Run(0, 0, "r", ("a", "b")),
@@ -40,7 +41,7 @@ RUN: list[Record] = [
 
 def test_a_record_is_about_those_who_do_it_and_those_it_reaches() -> None:
     """Worked out by hand, record by record."""
-    assert [set(some) for some in record_components(RUN)] == [
+    assert [set(some) for some in record_components(RecordedRun(RUN))] == [
         set(),
         {"a", "task"},
         {"a", "task"},
@@ -63,7 +64,7 @@ def test_a_record_is_about_those_who_do_it_and_those_it_reaches() -> None:
 
 def test_a_finding_blames_whom_its_subject_names_or_else_its_evidence() -> None:
     """The generator of a lost event; whoever holds what waits."""
-    assert [(row.pattern, agents) for row, agents in blamed_agents(RUN)] == [
+    assert [(row.pattern, agents) for row, agents in blamed_agents(RecordedRun(RUN))] == [
         ("OE", ("a",)),
         ("DL", ("a",)),
     ]

@@ -153,17 +153,23 @@ class StructuralAnswer:
         """Add the agent behind a suspicion, if an earlier sign of another agent is the reason."""
         if not self.explains or not group.first.may_follow or group.status == "recovered":
             return group
-        sources = self._sources(group.first)
-        for other in self.groups:
-            if other.agent == group.agent or other.status == "recovered":
-                continue
-            for sign in other.signs:
-                # Only wrong content travels with events; a delay or a silence does not.
-                is_content = sign.mechanism in (*WRONG, "stale")
-                if is_content and sign.t <= group.first.t and sign.event in sources:
-                    score = group.score * FOLLOWS
-                    return replace(group, score=score, status="propagated", by=other.agent)
+        sources = self._sources(group.first) if self._contents else ()
+        for by, event, t in self._contents:
+            if by != group.agent and t <= group.first.t and event in sources:
+                score = group.score * FOLLOWS
+                return replace(group, score=score, status="propagated", by=by)
         return group
+
+    @cached_property
+    def _contents(self) -> list[tuple[str, str | None, int]]:
+        """Wrong contents by signs: the agent, the event, and the record."""
+        # Only wrong content travels with events; a delay or a silence does not.
+        return [
+            (group.agent, sign.event, sign.t)
+            for group in self.groups
+            for sign in group.signs
+            if group.status != "recovered" and sign.mechanism in (*WRONG, "stale")
+        ]
 
     def _sources(self, sign: Sign) -> frozenset[str]:
         """The events behind a sign's activation, through all agents."""

@@ -105,8 +105,8 @@ class WorkDone:
             event = run.events[name]
             if not live.copies or event.agent is None or not event.is_work:
                 continue
-            fates = self.analysis.norm_for(event.agent).words.get(("fate", event.type))
-            if fates is None or fates["delay"] < WAITS * fates.total():
+            norm, question = self.analysis.norm_for(event.agent), ("fate", event.type)
+            if norm.count(question, "delay") < max(WAITS * norm.answer_count(question), 1):
                 continue
             collector = parts.report_to(event) if parts is not None else None
             if collector is None or collector in live.copies or collector in run.leaves:

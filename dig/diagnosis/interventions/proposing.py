@@ -184,14 +184,14 @@ def ask_again(activation: str, at: int) -> Row:
 def _tell(analysis: RunAnalysis, signs: Sequence[Sign]) -> Row | None:
     """An agent with work at the end is told so."""
     agent = signs[0].agent
-    if not analysis.held_by(agent):
+    if agent not in analysis.held:
         return None
     return {"kind": "tell", "at": last_chance(analysis.run), "agent": agent, "note": NOTE}
 
 
 def _hand_over(analysis: RunAnalysis, signs: Sequence[Sign]) -> Row | None:
     """The work of an agent at the end is sent to others."""
-    held = [replace(signs[0], event=event.id) for event in analysis.held_by(signs[0].agent)]
+    held = [replace(signs[0], event=event.id) for event in analysis.held[signs[0].agent]]
     return _resend(analysis, held) if held else None
 
 

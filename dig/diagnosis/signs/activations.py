@@ -10,38 +10,20 @@ from dig.tasks.number_ranges import Ranges, difference
 from dig.traces.run import RecordedActivation, RecordedEvent
 
 from .analysis import Occurrence, RunAnalysis
-from .traits import Question, join_types
+from .traits import join_types
 
 HUNG_S = 59.0
 """Seconds after which a host usually ends an activation."""
-SLOW = 1.3
-"""A slow activation takes so many times the longest of good runs."""
-SLOW_ALONE = 6.0
-"""Without good runs: so many times the median."""
 AT_ONCE = 0.9
 """Work of a type is done at once if peers that see it consume it with this share."""
-
-
-def _is_long(analysis: RunAnalysis, act: RecordedActivation) -> bool:
-    """Whether an activation lasts longer than usual for the same inputs."""
-    norm, seconds = analysis.norm_for(act.agent), analysis.duration_s(act)
-    if act.end and not act.has_failed:
-        inputs = (event.type for event in analysis.run.inputs(act) if not event.final)
-        questions: list[Question] = [("seconds", join_types(inputs))]
-    else:  # it has consumed nothing, so its inputs do not say with what to compare it
-        questions = [question for question in norm.numbers if question[0] == "seconds"]
-    if analysis.usual.runs:
-        most = max((norm.maximum(question) or 0.0 for question in questions), default=0.0)
-        return seconds > SLOW * most > 0
-    return seconds > SLOW_ALONE * max(map(norm.median, questions), default=0.0) > 0
 
 
 def find_hung(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """An activation was cut off by the host, or never ended."""
     # A slow agent is cut off now and then, too: that is `find_slow`, and no second sign.
-    slow = {act.agent for act in analysis.ended if _is_long(analysis, act)}
-    for act in analysis.run.activations.values():
-        if act.agent in slow or act.agent in analysis.run.leaves or not _is_long(analysis, act):
+    slow = _slow_agents(analysis)
+    for act in map(analysis.run.activations.__getitem__, analysis.lengthy):
+        if act.agent in slow or act.agent in analysis.run.leaves:
             continue
         seconds, label = analysis.duration_s(act), f"{name(act.id)} of {name(act.agent)}"
         if act.has_raised and seconds >= HUNG_S:
@@ -52,18 +34,22 @@ def find_hung(analysis: RunAnalysis) -> Iterator[Occurrence]:
 
 def find_slow(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """An activation took long and ended alone; or was cut off, like others of a slow agent."""
-    agents = {act.agent for act in analysis.ended if _is_long(analysis, act)}
-    for act in analysis.run.activations.values():
+    agents = _slow_agents(analysis)
+    for act in map(analysis.run.activations.__getitem__, analysis.lengthy):
         is_own = act.has_raised or not act.has_failed
-        if is_own and act.agent in agents and _is_long(analysis, act):
+        if is_own and act.agent in agents:
             duration = f"took {analysis.duration_s(act):.0f} s, longer than usual"
             yield Occurrence.at_end(act, f"{name(act.id)} of {name(act.agent)} {duration}")
+
+
+def _slow_agents(analysis: RunAnalysis) -> set[str]:
+    return {act.agent for act in analysis.ended if act.id in analysis.lengthy}
 
 
 def find_failed(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """An activation raised an error, and was not cut off."""
     for act in analysis.run.activations.values():
-        if act.has_raised and (analysis.duration_s(act) < HUNG_S or not _is_long(analysis, act)):
+        if act.has_raised and (analysis.duration_s(act) < HUNG_S or act.id not in analysis.lengthy):
             yield Occurrence.at_end(act, f"{name(act.id)} of {name(act.agent)} ended with an error")
 
 
@@ -73,8 +59,8 @@ def find_silent(analysis: RunAnalysis) -> Iterator[Occurrence]:
         if _solved_problems(analysis, used):
             continue
         question = ("makes", join_types(event.type for event in used))
-        counts = analysis.norm_for(act.agent).words.get(question)
-        if counts is None or counts["nothing"] * 2 <= counts.total():
+        norm = analysis.norm_for(act.agent)
+        if norm.count(question, "nothing") * 2 <= norm.answer_count(question):
             for event in used:
                 says = f"{name(act.agent)} used {name(event.id)} and generated nothing"
                 yield Occurrence.at_end(act, says, event.id)
@@ -110,12 +96,12 @@ def find_waiting(analysis: RunAnalysis) -> Iterator[Occurrence]:
     for act in analysis.ended:
         if act.outputs or any(fate != "delay" for fate in act.fates.values()):
             continue
-        work, words = analysis.work(act.inputs), analysis.norm_for(act.agent).words
+        work, norm = analysis.work(act.inputs), analysis.norm_for(act.agent)
+        questions = [(event, ("fate", event.type)) for event in work]
         idle = [
             event
-            for event in work
-            if (counts := words.get(("fate", event.type)))
-            and counts["consume"] > AT_ONCE * counts.total()
+            for event, question in questions
+            if norm.count(question, "consume") > AT_ONCE * norm.answer_count(question)
         ]
         for event in idle:
             says = f"{name(act.agent)} did nothing with {name(event.id)}"
@@ -129,7 +115,7 @@ def find_holding(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """An agent holds work at the end, and did nothing in the last activation."""
     last = {act.agent: act for act in analysis.run.activations.values()}
     for agent, act in last.items():
-        held = [event.id for event in analysis.held_by(agent) if event.id in act.inputs]
+        held = [event.id for event in analysis.held.get(agent, ()) if event.id in act.inputs]
         is_own = act.has_raised or not act.has_failed
         if held and is_own and act.end is not None and agent not in analysis.run.leaves:
             says = f"{name(agent)} held {names(held)} at the end and did nothing about it"
@@ -155,11 +141,9 @@ def is_unreadable(analysis: RunAnalysis, event: RecordedEvent) -> bool:
     """Report whether the payload of an event lacks the usual shape."""
     if event.agent is None or event.payload is None:
         return False
-    shapes = analysis.norm_for(event.agent).words.get(("shape", event.type))
-    if shapes is None or shapes.total() < 3:
-        return False
-    shape = analysis.shapes.get(event.id, "")
-    return shapes[shape] == 0 and shape == "other"
+    norm, question = analysis.norm_for(event.agent), ("shape", event.type)
+    is_other = analysis.shapes.get(event.id) == "other"
+    return is_other and norm.answer_count(question) >= 3 and not norm.count(question, "other")
 
 
 def find_passed_on(analysis: RunAnalysis) -> Iterator[Occurrence]:

@@ -7,18 +7,25 @@ run itself: a team of equals is its own control group.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import heappop, heappush
+from math import inf
 
 from dig.detectors.siblings import Deviation, find_deviations, shape_of
-from dig.graph.graph import InteractionGraph
 from dig.graph.records import Emit, Join, Leave, Run
 from dig.tasks.accounting import Accounting, TaskParts
 from dig.tasks.number_ranges import Ranges, merge
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
-from .traits import TeamHabits, Trait, list_traits
+from .traits import Norm, Question, TeamHabits, Trait, join_types, list_traits
+
+SLOW = 1.3
+"""A slow activation takes so many times the longest of good runs."""
+SLOW_ALONE = 6.0
+"""Without good runs: so many times the median."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +131,7 @@ class RunAnalysis:
         self.parts = TaskParts(run, accounting) if accounting is not None else None
         self.usual = usual or UsualTeam()
         # A norm and a walk over inputs are asked for once a sign and event, hence the caches.
-        self._norms: dict[str, TeamHabits] = {}
+        self._norms: dict[str, Norm] = {}
         self._consumed_parts: dict[str, Ranges] = {}
 
     @cached_property
@@ -140,20 +147,38 @@ class RunAnalysis:
     @cached_property
     def deviations(self) -> list[tuple[Deviation, RecordedActivation, str]]:
         """Deviations from the work of siblings, each with the activation and the part."""
-        graph, events = InteractionGraph.of(self.run.records), self.run.events
+        graph, events = self.run.graph, self.run.events
         names, ids = graph.history.activation_ids, graph.history.event_ids
         signs = find_deviations(graph, lambda name: shape_of(events[name].payload), settled=True)
         return [
             (sign, self.run.activations[names[sign.activation]], ids[sign.part]) for sign in signs
         ]
 
-    def norm_for(self, agent: str) -> TeamHabits:
+    def norm_for(self, agent: str) -> Norm:
         """Return the norm for an agent: good runs or, without any, the other agents of the run."""
-        if self.usual.runs:
-            return self.usual.habits
         if agent not in self._norms:
-            self._norms[agent] = self.habits.without(agent)
+            has_usual, habits = bool(self.usual.runs), self.usual.habits
+            self._norms[agent] = (
+                Norm(habits) if has_usual else Norm(self.habits, self.habits.own.get(agent))
+            )
         return self._norms[agent]
+
+    @cached_property
+    def lengthy(self) -> frozenset[str]:
+        """The activations that last longer than usual for the same inputs."""
+        activations = self.run.activations.values()
+        return frozenset(act.id for act in activations if self._is_lengthy(act))
+
+    def _is_lengthy(self, act: RecordedActivation) -> bool:
+        norm, seconds = self.norm_for(act.agent), self.duration_s(act)
+        if act.end and not act.has_failed:
+            inputs = (event.type for event in self.run.inputs(act) if not event.final)
+            questions: list[Question] = [("seconds", join_types(inputs))]
+        else:  # it has consumed nothing, so its inputs do not say with what to compare it
+            questions = norm.questions("seconds")
+        if self.usual.runs:
+            return seconds > SLOW * max(map(norm.maximum, questions), default=0.0) > 0
+        return seconds > SLOW_ALONE * max(map(norm.median, questions), default=0.0) > 0
 
     @cached_property
     def ended(self) -> list[RecordedActivation]:
@@ -232,17 +257,23 @@ class RunAnalysis:
             if trait.question[0] == respect and trait.event is not None:
                 yield trait.event, trait.answer
 
-    def open_at(self, event: RecordedEvent) -> list[RecordedEvent]:
-        """Return the work still open when an event was generated, by the later fate of the work."""
-
-        def is_done(work: RecordedEvent) -> bool:
-            end, orphaned = self.run.consumption(work), self.run.orphaned_t(work.id)
-            return (end is not None and end.t < event.t) or (
-                orphaned is not None and orphaned <= event.t
-            )
-
-        earlier = (work for work in self.run.events.values() if work.is_work and work.t < event.t)
-        return [work for work in earlier if not is_done(work)]
+    @cached_property
+    def open_at_answers(self) -> Mapping[str, list[str]]:
+        """The work still open at each final event, by the later fate of the work."""
+        # One walk in the order of records: a session may have as many answers as problems.
+        run, open_now, open_at = self.run, dict[str, None](), dict[str, list[str]]()
+        closing: list[tuple[float, str]] = []
+        for event in run.events.values():
+            while closing and closing[0][0] <= event.t:
+                del open_now[heappop(closing)[1]]
+            if event.final:
+                open_at[event.id] = [*open_now]
+            elif event.is_work:
+                end, orphaned = run.consumption(event), run.orphaned_t(event.id)
+                ends = (inf if end is None else end.t + 1, inf if orphaned is None else orphaned)
+                open_now[event.id] = None
+                heappush(closing, (min(ends), event.id))
+        return open_at
 
     def events_of(self, sign: Sign) -> list[RecordedEvent]:
         """Return the work concerned by a sign."""
@@ -263,10 +294,14 @@ class RunAnalysis:
             and (run.left_with(record, event.id) or (event.t > sign.t and sign.agent in event.to))
         ]
 
-    def held_by(self, agent: str) -> list[RecordedEvent]:
-        """Return the work held by an agent at the end of the run."""
-        live = self.run.graph.live.values()
-        return self.work(event.id for event in live if agent in event.copies)
+    @cached_property
+    def held(self) -> Mapping[str, list[RecordedEvent]]:
+        """The work held at the end of the run, by agent."""
+        held = defaultdict[str, list[RecordedEvent]](list)
+        for live in self.run.graph.live.values():
+            for agent in live.copies:
+                held[agent] += self.work([live.id])
+        return held
 
     def seconds(self, first_us: int, last_us: int | None = None) -> float:
         """Return the seconds from a moment to another, or to the end of the run."""

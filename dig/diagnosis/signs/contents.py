@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dig._util.text import name, names
 from dig.tasks.accounting import SOLUTION
@@ -44,49 +44,49 @@ def find_wrong_amounts(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """The amounts of a result, for each element, are unlike the amounts of all peers."""
     for event in analysis.sent:
         share = analysis.amounts.get(event.id)
-        usual = _usual_numbers(analysis, event, "amount")
-        if share is None or len(usual) < 3:
+        count, least, most = _usual_numbers(analysis, event, "amount")
+        if share is None or count < 3:
             continue
         # An agent that only passes on a wrong amount did not make it wrong.
-        before = [
-            analysis.amounts[used.id]
-            for used in analysis.inputs_behind(event)
-            if used.id in analysis.amounts
-        ]
-        if _is_beyond(share, usual) and not any(_is_beyond(amount, usual) for amount in before):
+        amounts = [share, *_numbers_before(analysis, event, analysis.amounts)]
+        is_beyond = [each > BEYOND * most or each < least / BEYOND for each in amounts]
+        if is_beyond[0] and not any(is_beyond[1:]):
             says = f"{name(event.id)} has {share:.2f} for each element"
             yield Occurrence.at_event(event, says)
 
 
 def find_odd_profiles(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """The amounts of a result are shared out unlike the amounts of all peers."""
-    profiles = analysis.profiles
     for event in analysis.sent:
-        distance = profiles.get(event.id)
-        usual = _usual_numbers(analysis, event, "profile")
-        if distance is None or len(usual) < LEAST_KNOWN:
+        distance = analysis.profiles.get(event.id)
+        count, _, usual = _usual_numbers(analysis, event, "profile")
+        if distance is None or count < LEAST_KNOWN:
             continue
-        most = (PROFILE if analysis.usual.runs else PROFILE_ALONE) * max(usual)
-        before = [
-            profiles[used.id] for used in analysis.inputs_behind(event) if used.id in profiles
-        ]
+        most = (PROFILE if analysis.usual.runs else PROFILE_ALONE) * usual
+        before = _numbers_before(analysis, event, analysis.profiles)
         if distance > most and all(earlier <= most for earlier in before):
             says = f"{name(event.id)} has amounts that are shared out otherwise"
             yield Occurrence.at_event(event, says)
 
 
-def _usual_numbers(analysis: RunAnalysis, event: RecordedEvent, respect: str) -> list[float]:
-    assert event.agent is not None
-    numbers = analysis.norm_for(event.agent).numbers
-    return [
-        value
-        for kind in (event.type, f"final {event.type}")
-        for value in numbers.get((respect, kind), ())
-    ]
+def _usual_numbers(
+    analysis: RunAnalysis, event: RecordedEvent, respect: str
+) -> tuple[int, float, float]:
+    """The count, the least and the largest of the numbers of peers, answers included."""
+    norm = analysis.norm_for(str(event.agent))
+    questions = [(respect, kind) for kind in (event.type, f"final {event.type}")]
+    questions = [question for question in questions if norm.answer_count(question)]
+    return (
+        sum(map(norm.answer_count, questions)), min(map(norm.minimum, questions), default=0.0),
+        max(map(norm.maximum, questions), default=0.0),
+    )  # fmt: skip
 
 
-def _is_beyond(share: float, usual: list[float]) -> bool:
-    return share > BEYOND * max(usual) or share < min(usual) / BEYOND
+def _numbers_before(
+    analysis: RunAnalysis, event: RecordedEvent, numbers: Mapping[str, float]
+) -> list[float]:
+    used = (each.id for each in analysis.inputs_behind(event))
+    return [numbers[each] for each in used if each in numbers]
 
 
 def _sums(
@@ -169,7 +169,6 @@ def find_hasty(analysis: RunAnalysis) -> Iterator[Occurrence]:
         if difference(task, about):
             lack = f"{length(task) - common(task, about)} of {length(task)} elements"
             yield Occurrence.at_event(event, f"the answer {name(event.id)} lacks {lack}")
-        elif work := analysis.open_at(event):
-            ids = names([e.id for e in work])
-            says = f"{name(event.id)} was submitted before {ids} was used"
+        elif work := analysis.open_at_answers[event.id]:
+            says = f"{name(event.id)} was submitted before {names(work)} was used"
             yield Occurrence.at_event(event, says, 0.4 if task else 0.8)

@@ -27,7 +27,7 @@ def find_expired(analysis: RunAnalysis) -> Iterator[Occurrence]:
 def find_unaddressed(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """No recipient of a message is an agent; messages to agents after leaving do not count."""
     for event in analysis.sent:
-        if not event.final and {*analysis.run.agents}.isdisjoint(event.to):
+        if not event.final and analysis.run.agents.keys().isdisjoint(event.to):
             says = f"{name(event.id)} was sent to {names(event.to) or 'nobody'}: none is there"
             yield Occurrence.at_event(event, says)
 
@@ -40,7 +40,7 @@ def find_misreported(analysis: RunAnalysis) -> Iterator[Occurrence]:
         if event.type != SOLUTION or event.final:
             continue
         collector, present = analysis.parts.report_to(event), analysis.present[event.id]
-        if collector in present - {*event.to} and present & {*event.to}:
+        if collector in present and collector not in event.to and present & {*event.to}:
             says = f"{name(event.id)} was sent to {names(event.to)} and not to {name(collector)}"
             yield Occurrence.at_event(event, says)
 
@@ -69,7 +69,7 @@ def find_late(analysis: RunAnalysis) -> Iterator[Occurrence]:
         if arrived is None and all(to in run.leaves or to not in run.agents for to in event.to):
             continue
         seconds = analysis.seconds(event.us, None if arrived is None else run.times[arrived])
-        usual = analysis.norm_for(event.agent).maximum(("way", event.type)) or 0.0
+        usual = analysis.norm_for(event.agent).maximum(("way", event.type))
         if seconds > max(LATE_S, usual):
             verb = "arrived after" if arrived else "was on its way for"
             yield Occurrence.at_event(event, f"{name(event.id)} {verb} {seconds:.0f} s")

@@ -8,7 +8,7 @@ from dig._util.text import counted, name
 from dig.detectors.siblings import WORDS
 
 from .analysis import Occurrence, RunAnalysis
-from .traits import Trait
+from .traits import Norm, Trait
 
 LEAST_KNOWN = 12
 """With fewer answers of peers, nothing is unusual."""
@@ -43,17 +43,16 @@ def find_odd_siblings(analysis: RunAnalysis, *mechanisms: str) -> Iterator[Occur
 
 
 def _find_rare(analysis: RunAnalysis, is_result: bool) -> Iterator[Occurrence]:
-    norms = {agent: analysis.norm_for(agent) for agent in analysis.run.agents}
     for trait in analysis.traits:
         if (trait.question[0] in RESULTS) != is_result:
             continue
-        norm = norms[trait.agent]
+        norm = analysis.norm_for(trait.agent)
         total, alike = norm.answer_count(trait.question), norm.count_like(trait)
         # One more of each is counted, so that a few answers of peers make no act rare.
         share = (alike + 1) / (total + 2)
         if total < LEAST_KNOWN or share > RARE:
             continue
-        if not isinstance(trait.answer, str) and not _is_far(trait, norm.numbers[trait.question]):
+        if not isinstance(trait.answer, str) and not _is_far(trait, norm):
             continue
         yield Occurrence(
             agent=trait.agent, t=trait.t, says=_sentence(trait, alike, total),
@@ -62,12 +61,13 @@ def _find_rare(analysis: RunAnalysis, is_result: bool) -> Iterator[Occurrence]:
         )  # fmt: skip
 
 
-def _is_far(trait: Trait, values: list[float]) -> bool:
+def _is_far(trait: Trait, norm: Norm) -> bool:
     assert not isinstance(trait.answer, str)
-    if trait.answer > FAR * values[-1] + 0.001:
+    if trait.answer > FAR * norm.maximum(trait.question) + 0.001:
         return True
     # What was cut short by the end of the run is no wonder.
-    return trait.question[0] != "lasted" and trait.answer < values[0] / FAR - 0.001
+    is_short = trait.answer < norm.minimum(trait.question) / FAR - 0.001
+    return is_short and trait.question[0] != "lasted"
 
 
 _TITLES = {

@@ -72,45 +72,66 @@ class TeamHabits:
         else:
             self.numbers.setdefault(trait.question, []).append(trait.answer)
 
-    def without(self, agent: str) -> TeamHabits:
-        """Return the habits of all agents except `agent`."""
-        if agent not in self.own:
-            return self
-        mine = self.own[agent]
-        words = {
-            question: Counter(counts) - mine.words.get(question, Counter())
-            for question, counts in self.words.items()
-        }
-        # Equal numbers may be anybody's, so as many are taken out as the agent has given.
-        numbers = {
-            question: sorted((Counter(values) - Counter(mine.numbers.get(question, ()))).elements())
-            for question, values in self.numbers.items()
-        }
-        return TeamHabits(words, numbers)
+
+_NO_WORDS = Counter[str]()
+
+
+class Norm:
+    """The habits of a team as the measure for an agent, without the agent's own habits."""
+
+    def __init__(self, team: TeamHabits, own: TeamHabits | None = None) -> None:
+        # Nothing is copied: with as many agents as events that would take quadratic memory.
+        self._team, self._own = team, own or TeamHabits()
+        self._ranked: dict[tuple[Question, int], float] = {}
+
+    def questions(self, respect: str) -> list[Question]:
+        """List the questions of a respect with numbers as answers."""
+        return [question for question in self._team.numbers if question[0] == respect]
 
     def answer_count(self, question: Question) -> int:
         """Return the number of answers to a question."""
-        if question in self.words:
-            return self.words[question].total()
-        return len(self.numbers.get(question, ()))
+        team, own = self._team, self._own
+        if question in team.words:
+            return team.words[question].total() - own.words.get(question, _NO_WORDS).total()
+        return len(team.numbers.get(question, ())) - len(own.numbers.get(question, ()))
+
+    def count(self, question: Question, answer: str) -> int:
+        """Count an answer in words."""
+        team, own = self._team.words, self._own.words
+        return team.get(question, _NO_WORDS)[answer] - own.get(question, _NO_WORDS)[answer]
 
     def count_like(self, trait: Trait) -> int:
         """Count the answers equal to a trait's; of numbers, all at least as far out."""
-        if isinstance(trait.answer, str):
-            return self.words.get(trait.question, Counter())[trait.answer]
-        values = self.numbers.get(trait.question, [])
-        above = len(values) - bisect_left(values, trait.answer)
-        return min(above, bisect_right(values, trait.answer))
+        question, answer = trait.question, trait.answer
+        if isinstance(answer, str):
+            return self.count(question, answer)
+        values, own = self._team.numbers.get(question, ()), self._own.numbers.get(question, ())
+        above = len(values) - bisect_left(values, answer) - len(own) + bisect_left(own, answer)
+        return min(above, bisect_right(values, answer) - bisect_right(own, answer))
 
     def median(self, question: Question) -> float:
         """Return the median of the numbers given for a question; 0 without any."""
-        values = self.numbers.get(question, ())
-        return values[len(values) // 2] if values else 0.0
+        return self._ranked_at(question, self.answer_count(question) // 2)
 
-    def maximum(self, question: Question) -> float | None:
-        """Return the largest number given for a question."""
-        values = self.numbers.get(question)
-        return values[-1] if values else None
+    def maximum(self, question: Question) -> float:
+        """Return the largest number given for a question; 0 without any."""
+        return self._ranked_at(question, self.answer_count(question) - 1)
+
+    def minimum(self, question: Question) -> float:
+        """Return the smallest number given for a question; 0 without any."""
+        return self._ranked_at(question, 0)
+
+    def _ranked_at(self, question: Question, rank: int) -> float:
+        """The number of a rank, counted from 0; 0 if there is none."""
+        key = question, rank
+        if key not in self._ranked:
+            values, own = self._team.numbers.get(question, ()), self._own.numbers.get(question, ())
+            place = bisect_left(
+                values, rank + 1,
+                key=lambda value: bisect_right(values, value) - bisect_right(own, value),
+            )  # fmt: skip
+            self._ranked[key] = values[place] if rank >= 0 and place < len(values) else 0.0
+        return self._ranked[key]
 
 
 def list_traits(run: RecordedRun, parts: TaskParts | None = None) -> Iterator[Trait]:

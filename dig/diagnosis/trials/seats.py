@@ -36,7 +36,7 @@ def propose_seat(case: Case, team: Mapping[str, object], candidate: Candidate) -
     agent = candidate.agent
     starts = (act.t for act in case.run.activations.values() if act.agent == agent)
     at = next(starts, candidate.t or 0)
-    blame = Counter(name for _, names in blamed_agents(case.run.records) for name in names)
+    blame = Counter(name for _, names in blamed_agents(case.run) for name in names)
     alike = [
         name
         for name in present_agents(case.run.records, at)
@@ -47,7 +47,7 @@ def propose_seat(case: Case, team: Mapping[str, object], candidate: Candidate) -
     # The agent that is blamed least does it best; the name makes the choice repeatable.
     by = min(alike, key=lambda name: (blame[name], name))
     row = {"kind": "seat", "at": at, "agent": agent, "by": by}
-    attempt = case.attempt_of(candidate.activation)
+    attempt = case.attempt_of.get(candidate.activation)
     return Hypothesis(id="h0", candidate=candidate.id, interventions=(row,), attempt=attempt)
 
 
@@ -143,7 +143,7 @@ def better_decisions(case: Case, trials: Trials, trial: Tried) -> Iterator[Hypot
     row = {"kind": "edit", "at": old.end.t, "edit": decision_of(fork, new)}
     yield Hypothesis(
         id="h0", candidate=trial.hypothesis.candidate, interventions=(row,),
-        attempt=case.attempt_of(old.id),
+        attempt=case.attempt_of.get(old.id),
     )  # fmt: skip
 
 
@@ -173,6 +173,6 @@ def redrawn_decision(
             row = {"kind": "edit", "at": recorded.end.t, "edit": decision_of(other, new)}
             return Hypothesis(
                 id="h0", candidate=candidate, interventions=(row,),
-                attempt=case.attempt_of(activation),
+                attempt=case.attempt_of.get(activation),
             )  # fmt: skip
     return None

@@ -23,6 +23,7 @@ from dig.diagnosis.components import record_components
 from dig.errors import SettingsError
 from dig.lab.experiment.markdown_table import Table, Value
 from dig.lab.experiment.statistics import Mean, as_json, share, spread
+from dig.traces.run import RecordedRun
 
 from .answers import Answer, Answers
 from .attributing import FLOORS, answer, attributor, case_about
@@ -461,7 +462,7 @@ class _Asked:
         """The run of an instance with the truth of the same instance, or of another."""
         run, label = instance.records(), truth.label()
         true = Truth.of(truth.graph(), label)
-        return cls(instance.entry, label, true, record_components(run))
+        return cls(instance.entry, label, true, record_components(RecordedRun(run)))
 
     def score(self, answer: Answer) -> ScoredRun:
         """The metrics of an answer."""

@@ -79,7 +79,7 @@ class RunWorld:
         alerts = [Alert(OUTCOME, fact.ts, fact.text) for fact in self._facts[OUTCOME]]
         alerts += [
             Alert(agent, float(row.t), str(row.pattern))
-            for row, agents in blamed_agents(self.case.run.records)
+            for row, agents in blamed_agents(self.case.run)
             for agent in agents
         ]
         return sorted(alerts, key=lambda alert: (alert.ts, alert.entity, alert.name))
