@@ -36,7 +36,6 @@ FOREIGN = {
     "dig/diagnosis/conversations/reading.py _AFTER_NAME": 1,
     "dig/diagnosis/conversations/reading.py _TO": 1,
     "dig/diagnosis/conversations/reading.py _WORDS": 1,
-    "dig/lab/whowhen/conversation_benchmark.py _PREDICTED": 1,
     "dig/diagnosis/conversations/wording.py __init__": 1,
     "dig/diagnosis/goal.py _AND": 1,
     "dig/diagnosis/goal.py _COMPARISON": 1,

@@ -8,7 +8,7 @@ Exit status: 0 all is well, 1 the answer is no (each command says when), 2 the c
 wrong, 130 it was interrupted.
 """
 
-from dig.lab.cli import bench, experiment, investigate, whowhen
+from dig.lab.cli import bench, experiment, investigate
 
 from . import (
     check,
@@ -43,5 +43,5 @@ app.registered_commands.sort(
 __all__ = [
     "app", "bench", "check", "draw", "experiment", "export", "fork", "hooks", "investigate",
     "learn", "machines", "main", "replay", "report", "run", "runs", "show", "verify", "view",
-    "whowhen", "why",
+    "why",
 ]  # fmt: skip

@@ -3,7 +3,6 @@
 - `benchmark`, `truth`: sets of faulty runs, what is true about them, and scores.
 - `experiment`: the experiments of the paper; `compared_methods`, `judge`, `rivals`: what healing
   is compared with.
-- `whowhen`: the benchmark of failed conversations, and the fitting of weights.
 - `investigate`: investigations of foreign snapshots.
 - `reference`: the importer of graphs of the paper's program.
 - `cli`: the commands of all these.

@@ -52,7 +52,7 @@ COMMANDS = (
     "bench make --out set --seed 1 --salt x --count 2 --jobs 1", "bench schema",
     "bench attribute random set -o answers.json", "bench score answers.json set",
     "bench spread set -o spread.json", "bench detectors set", "bench healing set --jobs 1",
-    "bench try set --jobs 1 --count 1 -o verdicts.json", "bench whowhen chats",
+    "bench try set --jobs 1 --count 1 -o verdicts.json",
 )  # fmt: skip
 """Each command at least once; `@` stands for a run."""
 

@@ -1,4 +1,4 @@
-"""`digmon why` for conversations, and `digmon bench whowhen`."""
+"""`digmon why` for conversations, and `python -m bench.whowhen`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,24 @@ from typing import Any
 
 import pytest
 
+from bench.whowhen.__main__ import main
 from tests.diagnosis.conversations.talks import history, write
 from tests.diagnosis.stages.test_pipeline import script
 from tests.llm.server import fails, serving
 from tests.show.page.pages import inlined
+
+
+@pytest.fixture
+def bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The benchmark of conversations, to be called with its arguments."""
+
+    def call(*arguments: Any) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["bench", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return (int(ended.value.code or 0), *capsys.readouterr())
+
+    return call
 
 
 @pytest.fixture
@@ -83,21 +97,21 @@ def test_the_task_can_be_given(call: Any, tmp_path: Path) -> None:
     assert call("why", path, "--expected", "@nowhere")[0] == 2
 
 
-def test_bench_whowhen_scores_and_fits(call: Any, tmp_path: Path) -> None:
+def test_bench_whowhen_scores_and_fits(bench: Any, tmp_path: Path) -> None:
     """Floors stand beside the answers; a fit is written, used, and told to be no measure."""
     for number in range(1, 7):
         labelled = history(mistake_agent="Map_Expert", mistake_step="3")
         write(tmp_path / f"{number}.json", labelled)
-    status, out, _ = call("bench", "whowhen", tmp_path, "--official")
+    status, out, _ = bench(tmp_path, "--official")
     assert status == 0
     assert "| last worker |" in out and "100.0 [61, 100]" in out and "By the benchmark's" in out
     weights = tmp_path / "weights.out"
-    assert call("bench", "whowhen", tmp_path, "--fit", weights)[0] == 0
+    assert bench(tmp_path, "--fit", weights)[0] == 0
     assert json.loads(weights.read_text())["cases"] == 6
-    out = call("bench", "whowhen", tmp_path, "--weights", weights, "--json")[1]
+    out = bench(tmp_path, "--weights", weights, "--json")[1]
     assert "no measure" in json.loads(out)["notes"][0]
     answers = tmp_path / "answers.out"
-    out = call("bench", "whowhen", tmp_path, "--folds", 3, "--json", "-o", answers)[1]
+    out = bench(tmp_path, "--folds", 3, "--json", "-o", answers)[1]
     assert json.loads(out)["repetitions"] == len(json.loads(answers.read_text())) == 5
 
 
@@ -143,12 +157,12 @@ def test_options_that_contradict_each_other(
     assert status == 2 and why in err
 
 
-def test_bench_whowhen_asks_a_model(call: Any, tmp_path: Path) -> None:
+def test_bench_whowhen_asks_a_model(bench: Any, tmp_path: Path) -> None:
     """The table names model and method, and tells tokens a case."""
     write(tmp_path / "1.json", history(mistake_agent="Map_Expert", mistake_step="1"))
     with serving(script()) as server:
         options = ["--model", "m", "--base-url", server.url, "--max-tokens", 9000]
-        _, out, _ = call("bench", "whowhen", tmp_path, *options)
+        _, out, _ = bench(tmp_path, *options)
     assert "| m: model | 100.0" in out and "6 requests, 660 tokens a case" in out
 
 

@@ -4,7 +4,7 @@
     print(attribution.candidates[0].agent, attribution.candidates[0].step)
 
 One linear score, as shares of all candidates (a conditional logit). The weights were fitted by
-`digmon bench whowhen DIR --fit FILE`; using them needs no further package.
+`python -m bench.whowhen DIR --fit FILE`; using them needs no further package.
 """
 
 from __future__ import annotations

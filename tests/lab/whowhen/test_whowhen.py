@@ -9,10 +9,8 @@ from statistics import fmean
 
 import pytest
 
-from dig.diagnosis.conversations.ranking import Weights
-from dig.errors import SettingsError, TraceError
-from dig.lab.whowhen import conversation_benchmark as whowhen
-from dig.lab.whowhen.conversation_benchmark import (
+from bench.whowhen import conversation_benchmark as whowhen
+from bench.whowhen.conversation_benchmark import (
     BlamedStep,
     by_chance,
     exchange_labels,
@@ -22,7 +20,9 @@ from dig.lab.whowhen.conversation_benchmark import (
     read_labels,
     score_runs,
 )
-from dig.lab.whowhen.fitting import FitChoice, Training, choose, fit, folds
+from bench.whowhen.fitting import FitChoice, Training, choose, fit, folds
+from dig.diagnosis.conversations.ranking import Weights
+from dig.errors import SettingsError, TraceError
 from tests.diagnosis.conversations.talks import BRIDGES, TASK, history, talk, write
 
 DATA = os.environ.get("DIG_WHOWHEN", "")

@@ -1,25 +1,29 @@
-"""`digmon bench whowhen`: answers about the cases of a benchmark of failed conversations."""
+"""`python -m bench.whowhen DIR`: answers about the cases of a benchmark of failed conversations."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from dig._util.text import counted
-from dig.cli.app import print_result, progress_shown
+from dig.cli.app import print_result, progress_shown, warn
 from dig.cli.conversations import ConversationModelOptions
 from dig.cli.options import AsJson, group_options
+from dig.diagnosis.conversations.ranking import Weights, rank
+from dig.diagnosis.conversations.reading import Conversation
+from dig.diagnosis.stages.pipeline import ModelMethod
+from dig.errors import DigError
+from dig.lab.cli.bench import write_text
 
-from .bench import bench, write_text
+from . import conversation_benchmark as benchmark
+from .conversation_benchmark import BlamedStep, Predictions
 
-if TYPE_CHECKING:
-    from dig.diagnosis.conversations.reading import Conversation
-    from dig.diagnosis.stages.pipeline import ModelMethod
-    from dig.lab.whowhen.conversation_benchmark import BlamedStep, Predictions
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 _OPTIONS = ConversationModelOptions()
 
@@ -42,9 +46,9 @@ class AnsweringOptions:
     ] = None
 
     def answers(
-        self, method: "ModelMethod | None", cases: "Sequence[Conversation]",
-        labels: "Mapping[str, BlamedStep]",
-    ) -> "tuple[str, list[Predictions], list[str]]":  # fmt: skip
+        self, method: ModelMethod | None, cases: Sequence[Conversation],
+        labels: Mapping[str, BlamedStep],
+    ) -> tuple[str, list[Predictions], list[str]]:  # fmt: skip
         """The name of the source, the answers of each repetition, and notes.
 
         Args:
@@ -55,9 +59,6 @@ class AnsweringOptions:
         Raises:
             SettingsError: An option is wrong, or numpy is not there.
         """
-        from dig.diagnosis.conversations.ranking import Weights, rank
-        from dig.lab.whowhen import conversation_benchmark as benchmark
-
         with progress_shown() as tell:
             # A model that is named answers in place of any other source.
             if method is not None:
@@ -76,7 +77,7 @@ class AnsweringOptions:
         return self.by, [answers], [OWN_CASES] if is_own else []
 
 
-@bench.command()
+@app.command()
 @group_options
 def whowhen(
     path: Annotated[
@@ -101,8 +102,6 @@ def whowhen(
     as_json: AsJson = False,
 ) -> None:
     """Score blamed agents and steps of Who&When conversations."""
-    from dig.lab.whowhen import conversation_benchmark as benchmark
-
     cases, labels = benchmark.load(path), benchmark.read_labels(path)
     if shuffle is not None:
         # Before fitting and answering, so that nothing sees the true labels.
@@ -122,3 +121,16 @@ def whowhen(
         lambda: scores.to_json(official=official),
         lambda: [table.markdown() for table in scores.tables(official=official)],
     )
+
+
+def main() -> None:
+    """Run the command; a named error ends in a sentence."""
+    try:
+        app(prog_name="python -m bench.whowhen")
+    except DigError as error:
+        warn(error)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
