@@ -349,6 +349,8 @@ def floors(cases: Sequence[Conversation]) -> dict[str, Predictions]:
         "last": lambda case: case.candidates[-1].number,
         "most frequent agent": _of_most_frequent,
         "last worker": _of_last_worker,
+        "last of the planner": _of_last_planner,
+        "last of all": lambda case: case.steps[-1].number,
     }
     for number in range(9):
         rules[f"step {number}"] = lambda case, number=number: (  # type: ignore[misc]
@@ -376,6 +378,10 @@ def _of_most_frequent(case: Conversation) -> int:
 def _of_last_worker(case: Conversation) -> int:
     workers = [candidate.number for candidate in case.candidates if candidate.role == "worker"]
     return workers[-1] if workers else case.candidates[-1].number
+
+
+def _of_last_planner(case: Conversation) -> int | None:
+    return next((step.number for step in case.steps[::-1] if step.role == "planner"), None)
 
 
 def by_chance(

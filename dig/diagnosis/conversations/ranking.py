@@ -214,12 +214,8 @@ def rank(conversation: Conversation, weights: Weights | None = None) -> Attribut
     rows, steps = features(conversation), conversation.candidates
     graph = draft_graph(conversation)
     skip_reason = _inapplicable(conversation, weights, rows)
-    workers = [n for n, step in enumerate(steps) if step.role == "worker"]
-    if skip_reason is not None and workers:
-        rows, steps = [rows[n] for n in workers], tuple(steps[n] for n in workers)
     entries = _in_loops(_rank_steps(steps, rows, weights), graph)
-    # Entries are in the order of steps: the last is the last worker.
-    answer = entries[-1] if skip_reason is not None else _answer(entries)
+    answer = _answer(entries) if skip_reason is None else _floor(entries)
     ordered = [answer, *sorted((entry for entry in entries if entry is not answer), key=_order)]
     candidates = tuple(entry.candidate(n, graph) for n, entry in enumerate(ordered, 1))
     stages, notes = [_stage("features"), _stage("ranking", skip_reason)], [NO_PROBABILITIES]
@@ -228,13 +224,20 @@ def rank(conversation: Conversation, weights: Weights | None = None) -> Attribut
         says = " and ".join(evidence.says for evidence in answer.evidence)
         reason = f"Of {counted(len(entries), 'step')} this one ranks first: {says}."
     else:
-        confidence = "low"
-        reason = (
-            f"There is no structural evidence: {skip_reason}. The last worker to speak is named, "
-            "which is no better than a rule of thumb."
-        )
-        stages.append(_stage("last worker"))
-        notes.append("the answer is the last worker before the end, by a rule of thumb")
+        # The best rules of thumb for agent and step may disagree about who spoke the last step.
+        is_led = answer.step.role == "planner"
+        step = conversation.steps[-1].number if is_led else answer.step.number
+        rule = "the agent that leads, and the last step" if is_led else "the last worker to speak"
+        says = f"by a rule of thumb: {rule}"
+        first = replace(
+            candidates[0], step=step, subtask=graph.subtask_of(step).id, mechanism=None,
+            evidence=(Evidence(None, says, step=step),),
+        )  # fmt: skip
+        candidates = (first, *candidates[1:])
+        confidence, reason = "low", f"The ranking is no better here than a floor: {skip_reason}. "
+        reason += f"So this is the floor's answer, {says}."
+        stages.append(_stage("floor"))
+        notes.append(f"no better answer is known than that of the floor, {says}")
     return Attribution(
         candidates, confidence, reason, graph.chain(answer.step.number), graph, tuple(stages),
         notes=tuple(notes),
@@ -281,6 +284,12 @@ def _answer(entries: Iterable[_Ranked]) -> _Ranked:
         by_agent.setdefault(fold_name(entry.step.agent), []).append(entry)
     best = max(by_agent.values(), key=lambda group: sum(entry.share for entry in group))
     return min(best, key=_order)
+
+
+def _floor(entries: Sequence[_Ranked]) -> _Ranked:
+    """Choose the last step of the agent that leads, or else the last step of a worker."""
+    by_role = {entry.step.role: entry for entry in entries}
+    return by_role.get("planner") or by_role.get("worker") or entries[-1]
 
 
 def _in_loops(entries: Sequence[_Ranked], graph: HierarchicalGraph) -> list[_Ranked]:

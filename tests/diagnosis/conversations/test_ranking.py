@@ -92,20 +92,22 @@ def test_evidence_is_what_a_step_has() -> None:
     assert all(rows[step][feature] > 0 for step, feature in known if step is not None)
 
 
-def test_a_long_team_with_a_planner_gets_the_rule_of_thumb() -> None:
-    """More than 15 candidates under a planner: the last worker, and the document says so."""
+def test_a_long_team_with_a_planner_gets_the_answer_of_the_floor() -> None:
+    """More than 15 candidates under a planner: who leads, the last step, and the reason why."""
     rows = [*LOOP[:-1], *LOOP[2:-1], *LOOP[2:-1], LOOP[-1]]
     case = talk(rows)
     assert len(case.candidates) > 15
     found = rank(case)
-    last = max(one.number for one in case.candidates if one.role == "worker")
-    assert found.candidates[0].step == last
-    assert found.confidence == "low"
+    planners = {one.agent for one in case.candidates if one.role == "planner"}
+    first, *others = found.candidates
+    assert {first.agent} == planners and first.step == case.steps[-1].number
+    assert found.confidence == "low" and first.mechanism is None
     assert [(one.name, one.status) for one in found.stages] == [
-        ("features", "done"), ("ranking", "skipped"), ("last worker", "done")
+        ("features", "done"), ("ranking", "skipped"), ("floor", "done")
     ]  # fmt: skip
-    assert all(case.steps[one.step or 0].role == "worker" for one in found.candidates)
-    assert "no structural evidence" in found.reason
+    assert len(others) == len(case.candidates) - 1
+    assert "no better here than a floor" in found.reason
+    assert "the agent that leads, and the last step" in found.notes[-1]
 
 
 def test_a_conversation_of_another_kind_gets_the_rule_of_thumb() -> None:
