@@ -1,6 +1,6 @@
 """`python -m bench.incidents [made|graphs|speed] [--seeds=1,2,3]`: how right investigations are.
 
-made: incidents of ten mechanisms in made systems of services, with decoys, hidden edges and gaps.
+made: incidents of eleven mechanisms in made systems of services, with decoys, hidden edges, gaps.
 graphs: the graphs in the file that DIG_ITBENCH_GRAPHS names; without one they are skipped.
 speed: the processor time of 300 steps over 10,000 entities.
 
@@ -233,9 +233,23 @@ def two_causes(made: System, t0: float) -> set[str]:
     return bad_change(made, t0) | leak(made, t0 + 40)
 
 
+def unnamed_part(made: System, t0: float) -> set[str]:
+    """A part below a service is changed, and no alarm and no error names it."""
+    service = made.deep()
+    part = service.replace("svc", made.chance.choice(["pod", "cfg"]))
+    if made.chance.random() < 1 / 3:
+        on = {edge.source: edge.target for edge in made.edges if edge.kind == "runs on"}
+        part = on[service.replace("svc", "pod")]
+    made.saw(part, t0 - made.chance.uniform(2, 60), "change", text="edited")
+    if made.chance.random() < 2 / 3:
+        made.saw(service, t0, "error", text="requests fail")
+    made.fails(service, t0)
+    return {part}
+
+
 MECHANISMS: tuple[Mechanism, ...] = (
     bad_change, leak, surge, broken_part, retry_storm, expired, slow, network_policy,
-    node_pressure, two_causes,
+    node_pressure, two_causes, unnamed_part,
 )  # fmt: skip
 
 

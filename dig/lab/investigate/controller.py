@@ -23,6 +23,7 @@ from .beliefs import (
     Alert,
     Belief,
     Claim,
+    Fact,
     LocalJudgement,
     Message,
     NextEntity,
@@ -42,6 +43,10 @@ MOST_FLIPS = 3
 """An entity whose label changes more often gets the label `defer`, for good."""
 MOST_STEPS = 300
 STEPS_PER_ENTITY = 10
+CALLS = "calls"
+"""The relation of services; an entity stands on what it has any other relation to."""
+DEPTH = 3
+"""So far below an entity a changed part may lie: a service's pod, and that one's node."""
 MOST_FAILURES = 3
 """So many calls of a policy may fail in a row; then the investigation stops."""
 
@@ -283,7 +288,7 @@ class Controller:
         return Packet(
             entity=entity,
             kind=self.world.kind(entity),
-            evidence=tuple(self.world.evidence(entity, self.window)),
+            evidence=(*self.world.evidence(entity, self.window), *self._changed_parts(entity)),
             neighbours=tuple(self.world.neighbours(entity)),
             inbox=tuple(state.inbox),
             alerts=tuple(self._alerts.get(entity, ())),
@@ -291,6 +296,21 @@ class Controller:
             visits=state.visits,
             window=self.window,
         )
+
+    def _changed_parts(self, entity: str) -> Iterator[Fact]:
+        """The changes of the parts that an entity stands on, as facts about these parts."""
+        # A pod, its node, its configuration: nobody calls them, so no error has to name them.
+        depths = {entity: 0}
+        pending = [entity]
+        for current in pending:
+            for row in self.world.neighbours(current) if depths[current] < DEPTH else ():
+                if row.relation != CALLS and not row.is_source and row.entity not in depths:
+                    depths[row.entity] = depths[current] + 1
+                    pending.append(row.entity)
+        for part in pending[1:]:
+            for fact in self.world.evidence(part, self.window):
+                if fact.type == "change":
+                    yield replace(fact, about=part)
 
     def _step(self, entity: str, judgement: LocalJudgement) -> LedgerLine:
         # `_packet_of` has made the state.

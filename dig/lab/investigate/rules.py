@@ -16,6 +16,8 @@ from .beliefs import Claim, Fact, LocalJudgement, NextEntity, Packet
 
 MORE = 1.1
 """So many times the usual value is more traffic."""
+SOON_S = 60.0
+"""So many seconds before its errors a change of a part below is taken for their cause."""
 UNUSUAL = 2.0
 """So many times the usual value, or a part as small, is an unusual metric."""
 
@@ -24,7 +26,7 @@ UNKNOWN_LINK = "no evidence of its own"
 
 
 class ServiceRules:
-    """Judges by eight rules."""
+    """Judges by nine rules."""
 
     name = "rules"
 
@@ -47,7 +49,9 @@ class _Seen:
 
     def of(self, *types: str) -> list[Fact]:
         """The facts of some types, the earliest first."""
-        return [fact for fact in self.packet.evidence if fact.type in types]
+        return sorted(
+            (fact for fact in self.packet.evidence if fact.type in types), key=lambda fact: fact.ts
+        )
 
     @cached_property
     def calls(self) -> list[Fact]:
@@ -64,6 +68,10 @@ class _Seen:
         return [
             fact for fact in self.of("error", "event", "exhausted") if fact.about in (None, self.me)
         ]
+
+    @cached_property
+    def changes(self) -> list[Fact]:
+        return [fact for fact in self.of("change") if fact.about in (None, self.me)]
 
     @cached_property
     def traffic(self) -> list[Fact]:
@@ -166,7 +174,7 @@ def own_change(view: _Seen) -> LocalJudgement | None:
         [*(fact.ts for fact in trouble), *(alert.ts for alert in view.packet.alerts)],
         default=float("inf"),
     )
-    changes = [fact for fact in view.of("change") if fact.ts <= first]
+    changes = [fact for fact in view.changes if fact.ts <= first]
     if not changes:
         return None
     if trouble or view.packet.alerts:
@@ -182,6 +190,25 @@ def failed_part(view: _Seen) -> LocalJudgement | None:
     if not view.parts:
         return None
     return view.symptom(_about(view.parts), FAILED_PART, "an error names it", view.parts, 0.8)
+
+
+def changed_part(view: _Seen) -> LocalJudgement | None:
+    """Errors of its own, soon after a part below was changed: a symptom of the part."""
+    errors = [fact for fact in view.own if fact.type == "error"]
+    if not errors or view.unusual or (view.calls and view.calls[0].ts <= errors[0].ts):
+        return None
+    return _change_below(view, errors[0].ts - SOON_S, errors[0].ts)
+
+
+def _change_below(view: _Seen, since: float, until: float) -> LocalJudgement | None:
+    """A symptom of the part below that was changed last in a time."""
+    changes = [
+        fact for fact in view.of("change") if fact not in view.changes and since <= fact.ts <= until
+    ]
+    if not changes:
+        return None
+    part = str(changes[-1].about)
+    return view.symptom([part], FAILED_PART, "a part below it was changed", changes[-1:], 0.6)
 
 
 def own_trouble_first(view: _Seen) -> LocalJudgement | None:
@@ -216,7 +243,7 @@ def blamed_for_traffic(view: _Seen) -> LocalJudgement | None:
         return None
     if view.traffic and view.callers:
         return view.symptom(view.callers, MORE_TRAFFIC, "it passes traffic on", view.traffic, 0.7)
-    shown = [*view.traffic, *view.own, *view.unusual, *view.of("log", "change")]
+    shown = [*view.traffic, *view.own, *view.unusual, *view.of("log"), *view.changes]
     if shown:
         return view.origin(shown, 0.7, "it sends more traffic, and no caller of it does")
     return _gap(view, "it is blamed for traffic, and nothing was recorded about it")
@@ -246,9 +273,14 @@ def own_trouble(view: _Seen) -> LocalJudgement | None:
 
 def nothing_recorded(view: _Seen) -> LocalJudgement | None:
     """Blamed or alarmed without own evidence: undecided."""
-    if view.blamed or view.packet.alerts:
-        return _gap(view, "others notice it, and nothing was recorded about it")
-    return None
+    if not view.blamed and not view.packet.alerts:
+        return None
+    gap = _gap(view, "others notice it, and nothing was recorded about it")
+    if gap.claims or gap.next:
+        return gap
+    # Nothing else below explains it, and when its trouble began is not known.
+    since, until = view.packet.window
+    return _change_below(view, since, until) or gap
 
 
 def _gap(view: _Seen, reason: str) -> LocalJudgement:
@@ -262,6 +294,6 @@ def _gap(view: _Seen, reason: str) -> LocalJudgement:
 
 TROUBLE = ("error", "event", "exhausted", "failed-call")
 RULES: tuple[Callable[[_Seen], LocalJudgement | None], ...] = (
-    own_change, failed_part, own_trouble_first, exhausted_by_traffic, blamed_for_traffic,
-    failed_call, own_trouble, nothing_recorded,
+    own_change, failed_part, changed_part, own_trouble_first, exhausted_by_traffic,
+    blamed_for_traffic, failed_call, own_trouble, nothing_recorded,
 )  # fmt: skip
