@@ -1,4 +1,4 @@
-"""Attributors: functions of a `Case` that return the causes of the run's failure.
+"""Attributors: functions of a `Case`, for the causes of the run's failure.
 
     def mine(case: Case) -> Answer: ...
 

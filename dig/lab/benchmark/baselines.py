@@ -56,7 +56,7 @@ def by_rules(fault_set: FaultSet) -> Baseline:
 
 
 def earliest_deviation(fault_set: FaultSet) -> Baseline:
-    """Blame the agent of the first sign that is rare in runs without a fault."""
+    """Blame the agent of the first sign with few like it in runs without a fault."""
     peers = Peers(fault_set)
 
     def attribute(case: Case) -> Answer:

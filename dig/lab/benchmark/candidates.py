@@ -102,11 +102,11 @@ class Configuration:
 
     @property
     def kinds(self) -> Sequence[tuple[str, ...]]:
-        """The kinds of faults, and pairs of kinds, for runs of this sort."""
+        """The kinds of faults, and pairs of kinds, for runs of a sort."""
         return HEALED if self.is_healed else [*((kind,) for kind in KINDS), *HYBRIDS]
 
     def run(self, seed: int) -> TeamRun:
-        """Make a run of this sort."""
+        """Make a run of the sort."""
         return TeamRun(
             task=self.task,
             size=self.size,

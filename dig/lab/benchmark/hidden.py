@@ -83,7 +83,7 @@ class _Plan:
         return replace(self.faulted, faults=self.faults, injections=tuple(acts))
 
     def play_without(self, number: int) -> Played:
-        """Play the run without one fault."""
+        """Play the run without a fault of several."""
         faults = list(self.faults)
         # At rest, not removed: the others keep their places, and so their random numbers.
         faults[number] = verification.at_rest(faults[number])

@@ -131,7 +131,7 @@ def _decided_otherwise(
 def _sent_otherwise(
     run: RecordedRun, mine: RecordedEvent, twin: RecordedRun, its: RecordedEvent
 ) -> Iterator[_Difference]:
-    """Find a message that was lost or late, but not in the twin.
+    """Find a message, lost or late, but not in the twin.
 
     Args:
         run: The run.
@@ -151,7 +151,7 @@ def _sent_otherwise(
 
 
 def _maker(run: Sequence[Record], record: Record) -> str | None:
-    """The agent who caused a record."""
+    """The agent behind a record."""
     if isinstance(record, Start | Leave):
         return record.agent
     by = record.activation if isinstance(record, End) else None

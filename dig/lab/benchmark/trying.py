@@ -57,7 +57,7 @@ class AsGoodAsTwin:
 
     @classmethod
     def of(cls, twin: RunEnding) -> AsGoodAsTwin:
-        """Make the test of runs with this twin."""
+        """Make the test of runs with the twin."""
         return cls(twin.rmse, frozenset(twin.raised))
 
     def __call__(self, run: Finished) -> Judgement:

@@ -118,7 +118,7 @@ class LocalJudgement(Belief):
 
     @property
     def belief(self) -> Belief:
-        """The part that is sent to neighbours."""
+        """The part for neighbours."""
         return Belief(self.label, self.by, self.weight, self.evidence, self.why, self.claims)
 
 
@@ -149,7 +149,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """All information that a policy gets to judge an entity.
+    """All information of a policy to judge an entity.
 
     Attributes:
         entity, kind: The entity to judge, and what it is.

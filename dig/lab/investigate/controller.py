@@ -83,7 +83,7 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class LedgerLine:
-    """One step of an investigation.
+    """A step of an investigation.
 
     Attributes:
         step: Its number, from 1.
@@ -111,7 +111,7 @@ class LedgerLine:
 
 
 class Inbox:
-    """The messages to an entity that are still valid."""
+    """The valid messages to an entity."""
 
     def __init__(self, entity: str) -> None:
         """Begin without a message."""
@@ -298,7 +298,7 @@ class Controller:
         )
 
     def _changed_parts(self, entity: str) -> Iterator[Fact]:
-        """The changes of the parts that an entity stands on, as facts about these parts."""
+        """The changes of the parts below an entity, as facts about the parts."""
         # A pod, its node, its configuration: nobody calls them, so no error has to name them.
         depths = {entity: 0}
         pending = [entity]

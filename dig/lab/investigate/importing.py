@@ -45,7 +45,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class ImportedSpan:
-    """A span, with the fields that an investigation uses."""
+    """A span, with the fields for an investigation."""
 
     trace: str
     id: str
