@@ -42,6 +42,9 @@ def hooks(
             session.watch(directory, warn)
         raise typer.Exit(INTERRUPTED)
     before, content = settings.read_settings(path)
+    files = dict.fromkeys([path, path.with_name("settings.local.json"), home / "settings.json"])
+    for off in settings.without_hooks(files) if action != "remove" else ():
+        warn(f"no hook runs as long as {off} has disableAllHooks: true")
     if action == "show":
         installed = settings.command_of(content)
         print(f"settings: {path}\nhooks: {safe_text(installed) or 'none'}")

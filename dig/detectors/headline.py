@@ -18,7 +18,16 @@ from dig._util.frozen import frozen
 from dig._util.ranges import RangeSet, union
 from dig._util.text import counted, cut, join_clauses, name, one_line
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import NEVER_RAN, Emit, End, FindingRow, IncidentRow, Record, base_name
+from dig.graph.records import (
+    BUDGET,
+    NEVER_RAN,
+    Emit,
+    End,
+    FindingRow,
+    IncidentRow,
+    Record,
+    base_name,
+)
 
 from .finding import Finding
 
@@ -69,6 +78,7 @@ class Headlines:
         self._errors: dict[str, End] = {}  # by activation
         self._posed: dict[str, int] = {}  # request -> when it came, in microseconds
         self._never_ran: dict[str, str] = {}  # event -> the agent that it was taken back from
+        self._stopped: dict[str, None] = {}  # the requests at a limit of their budget
 
     def look(self, record: Record) -> None:
         """Take note of an error, a request, or an agent without a turn."""
@@ -76,10 +86,12 @@ class Headlines:
             _remember(self._errors, record.activation, record)
         elif isinstance(record, Emit) and record.by is None:
             _remember(self._posed, record.event, record.us)
-        elif isinstance(record, IncidentRow) and record.what == NEVER_RAN:
+        elif isinstance(record, IncidentRow) and record.what in (NEVER_RAN, BUDGET):
             detail = record.detail if isinstance(record.detail, Mapping) else {}
             for event in detail.get("events") or ():
                 _remember(self._never_ran, str(event), str(detail.get("agent")))
+            if detail.get("stage") == "stopped":
+                _remember(self._stopped, str(detail.get("event")), None)
 
     def of(self, graph: InteractionGraph, finding: Finding | FindingRow) -> Headline | None:
         """Make the headline of a finding; ``None``: the finding is no reason for a headline.
@@ -129,7 +141,7 @@ class Headlines:
         error = f": {words}" if words else ""
         cause = finding.evidence.get("how")
         # A budget does not count activations, so their number would only contradict its turns.
-        if str(finding.evidence.get("error")).startswith("BudgetExceeded"):
+        if cause == "limit" and str(finding.subject.get("event")) in self._stopped:
             stop = words.partition(": ")[2] or f"the {noun} ended at the limit of its budget"
             return f"{stop}, {after} in"
         if cause == "limit":

@@ -198,10 +198,9 @@ class RunSoFar:
             self.late_turns.look(record)
         if record.error is not None:
             self._headlines.look(record)
-            is_own = record.because is None and not record.cancelled
             if record.cancelled:
                 self.cancelled.setdefault(agent, record)
-            if is_own and not record.error.startswith("BudgetStop"):
+            elif record.because is None:
                 self._fail(agent, record)
 
     def _fail(self, agent: str, record: records.End) -> None:

@@ -126,6 +126,18 @@ def test_install_shows_the_change_and_names_each_hook(file: Path, call: Any) -> 
     assert json.loads(backup_of(file).read_text()) == THEIRS
 
 
+@pytest.mark.parametrize("name", ["settings.json", "settings.local.json"])
+def test_hooks_that_are_switched_off_are_told(name: str, file: Path, call: Any) -> None:
+    """Also by the settings beside; they are put in all the same."""
+    off = written(file.with_name(name), json.dumps({"disableAllHooks": True}))
+    status, _, errors = call("hooks", "install", "--yes")
+    assert status == 0
+    assert f"no hook runs as long as {off} has disableAllHooks: true" in errors
+    assert command_of(json.loads(file.read_text()))
+    assert "no hook runs" in call("hooks", "show")[2]
+    assert call("hooks", "remove", "--yes")[2] == ""
+
+
 def test_install_twice_is_once_and_other_options_replace(file: Path, call: Any) -> None:
     call("hooks", "install", "--yes")
     first = file.read_bytes()

@@ -84,6 +84,11 @@ def test_a_budget_is_no_limit_of_the_framework() -> None:
     """Its sentence is whole; activations, which are no turns of the budget, are not counted."""
     stop = "the request was stopped at 20 turns, and `writer` handed back no answer"
     rows = at_limit(error=f"BudgetExceeded: {stop}")
+    assert "of its framework" in headline(rows)  # the trace itself has to say it
+    limit = {"event": "p", "stage": "stopped", "limit": "turns", "spent": 20, "most": 20}
+    at = next(t for t, record in enumerate(rows) if record["kind"] == "incident")
+    rows.insert(at, row(60, "incident", what="budget", detail=limit))
+    rows = [{**record, "t": t} for t, record in enumerate(rows)]
     assert headline(rows) == f"{stop}, 60.0 s in"
     assert headline(rows, private=True) == ("the run ended at the limit of its budget, 60.0 s in")
 
@@ -208,20 +213,22 @@ def test_no_more_errors_are_remembered_than_can_be_told() -> None:
     for record in map(decode, failed()):
         graph.apply(record)
         headlines.look(record)
-    made = [made_of(number) for number in range(3 * MOST_REMEMBERED + 3)]
+    made = [made_of(number) for number in range(4 * MOST_REMEMBERED + 4)]
     for record in made:
         headlines.look(record)
-    assert sizes(headlines) == [MOST_REMEMBERED] * 3
+    assert sizes(headlines) == [MOST_REMEMBERED] * 4
 
 
 def made_of(number: int) -> Record:
     never_ran = {"agent": "a", "events": [f"e{number}"]}
+    stopped = {"stage": "stopped", "event": f"e{number}"}
     kinds = (
         ended(1, f"v{number}", error="x"),
         sent(1, f"e{number}", None, "a")[0],
         {"ts": 1, "kind": "incident", "what": "never ran", "detail": never_ran},
+        {"ts": 1, "kind": "incident", "what": "budget", "detail": stopped},
     )
-    return decode({"t": number, **kinds[number % 3]})
+    return decode({"t": number, **kinds[number % len(kinds)]})
 
 
 def sizes(headlines: Headlines) -> list[int]:

@@ -25,6 +25,7 @@ from dig.traces.journal.journal import RunDirectory
 from .hook import ANSWER_S, SOCKET
 
 MAIN = "main"
+_Reply = dict[str, Any]
 _NOTIFICATION = b"<task-notification>"
 
 
@@ -69,52 +70,77 @@ class CodingSession:
         self._held: set[tuple[str, str]] = set()  # agents, and the subagents they were held for
         self._stop: dict[str, Any] | None = None  # of the main agent, while it waits
 
-    def note(self, hook: dict[str, Any]) -> dict[str, Any]:
+    def note(self, hook: dict[str, Any]) -> _Reply:
         """Take note of a hook's input; return the output, empty if the agent goes on."""
-        kind, id = hook["hook_event_name"], hook.get("agent_id")
-        if kind == "TeammateIdle":
-            id = f"{hook['teammate_name']}@{hook.get('team_name')}"
-        new = f"{hook.get('agent_type')} {id}" if id else MAIN
-        name = next((agent for agent in self._parents if agent.split()[-1] == id), new)
+        kind, name = hook["hook_event_name"], self._name_of(hook)
         if kind == "SubagentStart" and name not in self._parents:
             self._give_task(name, hook)
         if name not in (MAIN, *self._parents):
             return {}  # it began before the monitor
         missing = self._awaited(name, hook)
         turn = self._act(name, missing)
-        words = self._words(hook.get("last_assistant_message"))
-        # An agent that is woken by one report is not held again for the others.
-        reasons = {(name, child) for child in missing} - self._held
-        is_new = bool(reasons) or not missing
-        holds = self._holds and is_new and not hook.get("stop_hook_active")
         if kind == "SubagentStart":
             notes = {"hookEventName": kind, "additionalContext": "\n".join(turn.notebook.read())}
             return {"hookSpecificOutput": notes} if turn.notes else {}
-        if kind == "PreToolUse" and hook["tool_name"] == "SendMessage":
-            # Others are in sessions of their own: whether they read a message is not seen.
-            to, words = hook["tool_input"].get("to"), hook["tool_input"].get("message")
-            if recipients := [agent for agent in self._parents if agent.split()[-1] == to]:
-                turn.send(self._words(words), recipients, awaits=False)
-                turn.act()
-        elif kind == "PreToolUse":
-            task = {"subagent_type": "general-purpose", **hook["tool_input"], "by": name}
+        if kind == "PreToolUse":
+            self._note_tool(name, turn, hook)
+            return {}
+        return (self._stop_main if name == MAIN else self._stop_subagent)(turn, hook, missing)
+
+    def _name_of(self, hook: dict[str, Any]) -> str:
+        """The agent of a hook, known by the id even if the type has changed."""
+        id = hook.get("agent_id")
+        if hook["hook_event_name"] == "TeammateIdle":
+            id = f"{hook['teammate_name']}@{hook.get('team_name')}"
+        new = f"{hook.get('agent_type')} {id}" if id else MAIN
+        return next((agent for agent in self._parents if agent.split()[-1] == id), new)
+
+    def _note_tool(self, name: str, turn: Turn, hook: dict[str, Any]) -> None:
+        """Take note of a task for a subagent yet to begin, or of a message."""
+        given = hook["tool_input"]
+        if hook["tool_name"] != "SendMessage":
+            task = {"subagent_type": "general-purpose", **given, "by": name}
             self._tasks.setdefault(task["subagent_type"], []).append(task)
-        elif name != MAIN and not (missing and holds and kind == "SubagentStop"):
-            turn.end(words, self._parents[name], "report")
-            self._parents |= dict.fromkeys(missing, self._parents[name])
-            self._adopted.update(missing)
-        elif name != MAIN:
+            return
+        # Others are in sessions of their own: whether they read a message is not seen.
+        recipients = [agent for agent in self._parents if agent.split()[-1] == given.get("to")]
+        if recipients:
+            turn.send(self._words(given.get("message")), recipients, awaits=False)
+            turn.act()
+
+    def _stop_subagent(self, turn: Turn, hook: dict[str, Any], missing: list[str]) -> _Reply:
+        """End the turn of a subagent with its report, or hold the subagent."""
+        name, kind = turn.instance, hook["hook_event_name"]
+        # An agent that is woken by one report is not held again for the others.
+        reasons = self._reasons(name, missing)
+        if reasons and kind == "SubagentStop" and self._may_hold(hook):
             self.session.guard.incident("held", {"agent": name, "for": missing})
             return self._block(reasons)
-        elif missing and not holds:
+        turn.end(self._words(hook.get("last_assistant_message")), self._parents[name], "report")
+        self._parents |= dict.fromkeys(missing, self._parents[name])
+        self._adopted.update(missing)
+        return {}
+
+    def _stop_main(self, turn: Turn, hook: dict[str, Any], missing: list[str]) -> _Reply:
+        """Take the answer of the main agent; hold it, or wait for reports that were not read."""
+        reasons = self._reasons(MAIN, missing)
+        holds = self._may_hold(hook) and (bool(reasons) or not missing)
+        if missing and not holds:
             turn.wait_for(0)  # until the reports come, or the session ends
             self._stop = {**hook, "stop_hook_active": True}
-        else:
-            answer = turn.submit(words, bounces=holds)
-            self.session.release(answer)
-            if turn.was_bounced(answer):
-                return self._block(reasons, *turn.notebook.texts[-1:])
+            return {}
+        answer = turn.submit(self._words(hook.get("last_assistant_message")), bounces=holds)
+        self.session.release(answer)
+        if turn.was_bounced(answer):
+            return self._block(reasons, *turn.notebook.texts[-1:])
         return {}
+
+    def _may_hold(self, hook: dict[str, Any]) -> bool:
+        return self._holds and not hook.get("stop_hook_active")
+
+    def _reasons(self, name: str, missing: list[str]) -> set[tuple[str, str]]:
+        """The new reasons to hold an agent, each with a subagent; an agent is not held again."""
+        return {(name, child) for child in missing} - self._held
 
     def tick(self) -> None:
         """Do all due work; a stop becomes an answer when no report is awaited any more."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,15 @@ def command_of(settings: Settings) -> str:
     """The command of the hooks of dig; empty: there are none."""
     groups = [group for groups in settings.get("hooks", {}).values() for group in groups]
     return [*(str(e["command"]) for group in groups for e in group["hooks"] if _is_ours(e)), ""][0]
+
+
+def without_hooks(paths: Iterable[Path]) -> list[Path]:
+    """Select the settings files with all hooks of Claude Code switched off."""
+    off = []
+    for path in paths:
+        with suppress(SettingsError):  # another file is not ours to judge
+            off += [path] * (read_settings(path)[1].get("disableAllHooks") is True)
+    return off
 
 
 def _is_ours(entry: Settings) -> bool:

@@ -27,6 +27,7 @@ from .segments import fault, first_segment, later_segments, missing, segment_pat
 from .segments import trace_path as trace_path
 
 _T = TypeVar("_T")
+_NO_TRACE = "a trace begins with a record of kind `run`"
 
 
 def read_records(path: Path, *, payloads: bool = True) -> Iterator[Record]:
@@ -88,7 +89,7 @@ def read_lines(path: Path) -> Iterator[Line]:
     tail = Tail(path)
     yield from tail.read()
     if tail.number == 0:
-        raise TraceError(tail.path, None, "is empty; a trace begins with a record of kind `run`")
+        raise TraceError(tail.path, None, f"is empty; {_NO_TRACE}")
 
 
 class Tail:
@@ -181,7 +182,7 @@ class Tail:
         try:
             row = parse_row(text)
         except RecordError as error:
-            first = "" if self.number else "; a trace begins with a record of kind `run`"
+            first = "" if self.number else f"; {_NO_TRACE}"
             raise TraceError(self._file, number, f"{error}{first}") from None
         if self.number == 0:
             self._check_first(row, text)
@@ -199,6 +200,8 @@ class Tail:
         if first is not None and row.get("kind") != Run.kind:
             reason = f"is only a part of a trace: name the file it begins with, {first.name}"
             raise TraceError(self.path, None, reason)
+        if "kind" not in row:
+            raise TraceError(self.path, None, f"is in no known format; {_NO_TRACE}")
         if is_journal(row):
             self.is_journal = True
             self._check_chain(1, text)
