@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+import pytest
 from pydantic import BaseModel
 from pydantic_ai import (
     Agent,
@@ -26,6 +27,9 @@ from dig.adapters import pydantic_ai as adapter
 
 from . import framework_watch
 from .harness import Scenario, Script
+
+CANCELLED = [pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
+"""Versions before 2.68 forget coroutines if a run is cancelled; so they do unwrapped."""
 
 CAPABILITIES: ContextVar[Sequence[AbstractCapability[Any]]] = ContextVar("own", default=())
 """Capabilities of the caller's own, for all runs of a team.
