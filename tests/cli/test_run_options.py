@@ -167,7 +167,7 @@ def test_a_run_heals_by_severity_and_an_experiment_heals_all(call: Any) -> None:
 def test_a_run_says_what_became_of_its_alerts(call: Any, tmp_path: Path) -> None:
     """At its end, for each destination, without its address or its arguments."""
     (tmp_path / "dig.toml").write_text("[alerts]\nto = ['command:true hush']\n")
-    settings = ["--virtual", "--agents", 6, "--size", 10_000, "--seed", 603, "--config", "dig.toml"]
+    settings = ["--virtual", "--agents", 6, "--size", 10_000, "--seed", 668, "--config", "dig.toml"]
     code, out, _ = call("run", "count-frequency", *settings)
     (line,) = [line for line in out.splitlines() if line.startswith("alerts")]
     assert code == 0 and line.split(maxsplit=1)[1] == "command true: 2 sent"
@@ -197,7 +197,7 @@ def test_a_run_with_a_twin_ends_with_the_difference(call: Any) -> None:
     heads = ["without the monitor", "with it", "what it did", "report", "your own team"]
     assert [next(h for h in heads if row.startswith(h)) for row in rows] == heads
     said = " ".join(out.split())
-    assert "There is no answer. with it An answer was accepted" in said
+    assert "There is no answer. with it Right answer after" in said
     assert len(list(Path("runs").iterdir())) == 2
 
 

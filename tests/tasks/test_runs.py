@@ -125,7 +125,7 @@ def test_runs_of_two_methods_with_the_same_seed_do_the_same_until_one_of_them_ac
     first: list[list[Record]] = []
     for method in ("mas", "dig"):
         seen: list[Record] = []
-        run = replace(DEMO, method=method)
+        run = replace(DEMO, method=method, seed=604)  # which goes on for long before it is stuck
         make_simulation(run, make_task(run), seen.append).run()
         acts = next((n for n, r in enumerate(seen) if isinstance(r, HealRow)), len(seen))
         first.append(seen[1:acts])
