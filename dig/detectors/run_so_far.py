@@ -7,7 +7,7 @@ may go on for months. `dig.detectors.five_answers` puts the run into words.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -117,12 +117,17 @@ class RunSoFar:
             findings: The findings that detectors raise at this record of a stored trace; they
                 count if the trace itself has no findings.
         """
-        self.us = record.us
-        look = _LOOKS.get(type(record))
-        if look is not None:
-            look(self, record)
+        self.write((record,))
         for finding in findings:
             self._find(finding, self.raised)
+
+    def write(self, rows: Sequence[records.Record]) -> None:
+        """Take the records of a request into account."""
+        for row in rows:
+            look = _LOOKS.get(type(row))
+            if look is not None:
+                look(self, row)
+        self.us = rows[-1].us
 
     # --- one function a kind of record ---
 

@@ -100,11 +100,14 @@ class Ladders:
             error: The error's text, if the activation failed.
             outputs: The events that the activation generates, by id.
         """
-        self._shapes |= {event: shape_of(output.payload) for event, output in outputs.items()}
-        # A message to oneself is no effect of a step, and neither is what is said again and again.
-        if us - self._looping.get(ended.agent, -self.patience) >= self.patience and any(
-            output.final or {*output.to} - {ended.agent} for output in outputs.values()
-        ):
+        has_effect = False
+        for event, output in outputs.items():
+            self._shapes[event] = shape_of(output.payload)
+            # A message to oneself is no effect of a step.
+            has_effect = has_effect or output.final or not {ended.agent}.issuperset(output.to)
+        # Neither is what is said again and again.
+        looping = self._looping.get(ended.agent)
+        if has_effect and (looping is None or us - looping >= self.patience):
             self._us_effect = us
         if ended.is_progress and not error:
             self._lengths.add(us - ended.us_start)

@@ -155,7 +155,7 @@ class Monitor:
         self._approvals = Approvals(recorder, holds, self._gates, healing, can_hold=can_hold)
         self._later = (  # what is to happen later: the same objects as long as the run lasts
             holds.waiting, self._gates.deciding, self._approvals.open, healing.timed,
-            schedule.timers, schedule.counters, schedule.recorded,
+            schedule.timers, schedule.counters, schedule.recorded, holds.late_work.due,
         )  # fmt: skip
         self._keep, self._next_collection = keep, keep or 0  # rows of history
         self.graph, self.detector_seconds = recorder.graph, recorder.detector_seconds
@@ -490,11 +490,11 @@ class Monitor:
         if self._recorder.is_over:
             return None
         watch = self._recorder.watch
-        due = [watch.due if exact else watch.not_before, self._holds.late_work.deadline()]
+        due = [watch.due if exact else watch.not_before]
         if any(self._later):
             due += [self._gates.deadline(), self._approvals.deadline()]
             due += [ladder.due for ladder in self._healing.timed]
-            due.append(self._schedule.deadline(self.is_quiet))
+            due += [self._schedule.deadline(self.is_quiet), self._holds.late_work.deadline()]
         return min([us / 1_000_000 for us in due if us is not None], default=None)
 
     # --- inside a call, in order ---
@@ -507,16 +507,20 @@ class Monitor:
 
     def _catch_up(self) -> None:
         """Do everything due by now, which may end the run."""
-        if self._recorder.is_over:
+        recorder = self._recorder
+        if recorder.is_over:
             return
-        if self._keep is not None:
+        if self._keep is not None and self.graph.history.rows >= self._next_collection:
             self._collect(self._keep)
-        if any(self._later) and not (self._schedule.is_empty or self.is_quiet):
+        is_later = any(self._later)
+        if is_later and not (self._schedule.is_empty or self.is_quiet):
             self._schedule.note_progress()
-        self._recorder.look_at_clock()
-        self._holds.late_work.look()
-        self._healing.poll()
-        self._settle()
+        recorder.look_at_clock()
+        if is_later:
+            self._holds.late_work.look()
+            self._healing.poll()
+        if is_later or recorder.new_findings or self._holds.held:
+            self._settle()
 
     def _emit(self, name: str, by: str | None, sender: str | None, output: Output) -> None:
         """Generate and hold an event; the delivery policy may let it arrive later."""
@@ -580,13 +584,13 @@ class Monitor:
                 self._schedule.deliver_with_next(agent)
 
     def _collect(self, keep: int) -> None:
-        """Evict history without effect on verdicts, if there is enough of it.
+        """Evict history without effect on verdicts, in a session.
 
         It happens between two calls, while nothing is held, and seldom enough that it costs each
         record little.
         """
         graph, holds = self.graph, self._holds
-        if not graph.run.session or graph.history.rows < self._next_collection:
+        if not graph.run.session:
             return
         # These events may still be sent to other agents, with all that is known about them.
         moving = holds.held, self._gates.deciding, self._schedule.events

@@ -23,16 +23,12 @@ _Beside = tuple[_T, tuple[str, ...] | None, Scope | None]
 """What stands beside a payload, the recipients that are shown it, and the turns that it is for."""
 
 
-class _Carried:
-    __slots__ = ("about", "final", "notes", "payload", "scope", "sender", "type")
+class _Notes:
+    __slots__ = ("about", "scope", "texts")
 
-    def __init__(self, sender: str | None, output: Output, scope: Scope | None = None) -> None:
-        self.sender = sender
-        self.type = output.type
-        self.final = output.final
-        self.payload = output.payload
+    def __init__(self, scope: Scope | None = None) -> None:
         self.scope = scope
-        self.notes: list[_Beside[str]] = []
+        self.texts: list[_Beside[str]] = []
         self.about: list[_Beside[About]] = []
 
 
@@ -47,7 +43,9 @@ class PayloadStore:
     def __init__(self, graph: InteractionGraph) -> None:
         """Begin empty, beside the graph."""
         self._graph = graph
-        self._carried: dict[str, _Carried] = {}
+        # The sender of each event, and the output that carries its payload.
+        self._carried: dict[str, tuple[str | None, Output]] = {}
+        self._notes: dict[str, _Notes] = {}  # of the few events that have any
         self.keeps_problems = False
 
     def __contains__(self, event: str) -> bool:
@@ -66,9 +64,10 @@ class PayloadStore:
             about: Of a system event: what it is about, as data.
             scope: Of a system event: the turns that it is for; ``None``: all.
         """
-        self._carried[event] = _Carried(sender, output, scope)
-        if about is not None:
-            self._carried[event].about.append((about, None, None))
+        self._carried[event] = sender, output
+        if about is not None or scope is not None:
+            notes = self._notes[event] = _Notes(scope)
+            notes.about += [] if about is None else [(about, None, None)]
 
     def restore(self, event: str, payload: Any) -> None:
         """Keep the payload of a used-up event again, to be shown to an agent."""
@@ -80,12 +79,12 @@ class PayloadStore:
 
     def sender(self, event: str) -> str | None:
         """The sender of an event: an agent, ``None`` or ``"system"``."""
-        return self._carried[event].sender
+        return self._carried[event][0]
 
     def payload(self, event: str) -> Any:
         """The payload of an event, to look at; ``None``, if it is used up or unknown."""
         carried = self._carried.get(event)
-        return None if carried is None else carried.payload
+        return None if carried is None else carried[1].payload
 
     def add_note(
         self, event: str, note: str, to: tuple[str, ...] | None, about: About | None = None,
@@ -100,10 +99,11 @@ class PayloadStore:
             about: The subject of the note, as data.
             scope: The turns that it is for; ``None``: all.
         """
+        notes = self._notes.setdefault(event, _Notes())
         if note:
-            self._carried[event].notes.append((note, to, scope))
+            notes.texts.append((note, to, scope))
         if about is not None:
-            self._carried[event].about.append((about, to, scope))
+            notes.about.append((about, to, scope))
 
     def pending(
         self, event: str, agent: str | None = None, concerned: RangeSet = NOTHING
@@ -117,15 +117,18 @@ class PayloadStore:
             agent: The agent.
             concerned: The sources of the events in front of the agent.
         """
-        it = self._carried[event]
+        (sender, it), notes = self._carried[event], self._notes.get(event)
         payload = it.payload if agent is not None else plain(it.payload)
-        notes = self._shown_to(agent, concerned, it.notes) if it.notes else ()
-        about = self._shown_to(agent, concerned, it.about) if it.about else ()
-        return Pending(event, it.type, it.sender, payload, notes, it.final, about)
+        if notes is None:
+            return Pending(event, it.type, sender, payload, (), it.final)
+        texts = self._shown_to(agent, concerned, notes.texts)
+        about = self._shown_to(agent, concerned, notes.about)
+        return Pending(event, it.type, sender, payload, texts, it.final, about)
 
     def scope(self, event: str) -> Scope | None:
         """The scope of a system event; ``None``: all turns, or another event."""
-        return self._carried[event].scope
+        notes = self._notes.get(event)
+        return None if notes is None else notes.scope
 
     def _shown_to(
         self, agent: str | None, concerned: RangeSet, beside: Sequence[_Beside[_T]]
@@ -143,13 +146,19 @@ class PayloadStore:
 
     def drop_consumed(self) -> None:
         """Drop the payloads of events closed by the latest record."""
-        live = self._graph.live
-        for event in self._graph.touched:
-            is_given = (event.by is None and event.work) or self._graph.history.is_part(event.n)
-            if event.id not in live and not (self.keeps_problems and is_given):
-                self._carried.pop(event.id, None)
+        graph = self._graph
+        for event in graph.touched:
+            if event.id in graph.live or event.id not in self._carried:
+                continue
+            is_given = (event.by is None and event.work) or graph.history.is_part(event.n)
+            if not (self.keeps_problems and is_given):
+                self._drop(event.id)
 
     def forget(self) -> None:
         """Drop the payloads of evicted events."""
-        knows = self._graph.knows
-        self._carried = {name: it for name, it in self._carried.items() if knows(name)}
+        for event in [name for name in self._carried if not self._graph.knows(name)]:
+            self._drop(event)
+
+    def _drop(self, event: str) -> None:
+        del self._carried[event]
+        self._notes.pop(event, None)

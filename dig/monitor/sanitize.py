@@ -97,10 +97,10 @@ class Sanitizer:
         return text if len(text) <= MOST_IN_ERROR else f"{text[: MOST_IN_ERROR - 1]}…"
 
     def _output(self, output: Output) -> Output:
-        return Output(
-            self.value(output.payload), tuple(output.to), output.type, output.final,
-            output.policy, output.traceparent,
-        )  # fmt: skip
+        payload, to = self.value(output.payload), tuple(output.to)
+        if payload is output.payload and to is output.to:
+            return output  # neither can change
+        return Output(payload, to, output.type, output.final, output.policy, output.traceparent)
 
 
 def check_decision(
