@@ -21,11 +21,18 @@ from .lineage import PAST, ancestors, roots_of, roots_of_activation
 from .records import KINDS, Emit, Record
 from .views import GraphView, graph_html
 
+
+def _pass(state: GraphState, record: Any, subject: Any = None) -> None:
+    """Stand for the rule or the rewrite of a kind that has none."""
+
+
 _STEPS = {
-    kind: (rules.RULES.get(kind), rewrites.REWRITES.get(kind), KINDS.get(kind, 0))
+    kind: (rules.RULES.get(kind, _pass), rewrites.REWRITES.get(kind, _pass), KINDS.get(kind, 0))
     for kind in get_args(Record)
 }
 """Of each kind of record its rule, its rewrite, and its flag in `changed`."""
+
+EMIT = KINDS[Emit]
 
 
 class InteractionGraph(GraphState):
@@ -52,29 +59,24 @@ class InteractionGraph(GraphState):
         Raises:
             RuleError: The record contradicts those before it; the graph is as it was.
         """
-        kind = type(record)
-        check, rewrite, flag = _STEPS[kind]
-        t = self.t + 1
+        check, rewrite, flag = _STEPS[type(record)]
         if (
-            record.t != t
+            record.t != self.t + 1
             or record.us < self.now
-            or (self.awaited and kind is not Emit)
-            or self.is_over
-            or self.finished
-            or not t
+            or (self.awaited and flag != EMIT)
+            or self.is_restricted
         ):
             rules.check_moment(self, record)
-        subject = None if check is None else check(self, record)
+        subject = check(self, record)
         # New lists, not cleared ones: a detector may have kept the old ones.
         self.touched = []
         self.changed = flag
         self.ended = None
         self.problems.touched = {}
         self.now = record.us
-        if rewrite is not None:
-            rewrite(self, record, subject)
-            self.changed |= self.problems.look(record.us)
-        self.t = t
+        rewrite(self, record, subject)
+        self.changed |= self.problems.look(record.us)
+        self.t = record.t
 
     def evict(
         self, keep: int, pinned: Collection[str] = (), given_up: Collection[str] | None = None

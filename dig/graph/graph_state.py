@@ -31,6 +31,8 @@ class GraphState:
         ended: The activation that the latest record ended, if it ended one.
         finished: The last record of the run, once it is there.
         is_over: Whether a final event was accepted, and the run is no session.
+        is_restricted: Whether not every kind of record may come next: before the first one, once
+            the run `is_over`, or after the last one.
         has_failed: Whether an activation has ended with an error.
         awaited: The outputs of the latest end that are still to be emitted, the next one last.
         findings: Logical time of every record of kind `finding`, in order.
@@ -58,6 +60,7 @@ class GraphState:
         self.ended: ActivationState | None = None
         self.finished: Finish | None = None
         self.is_over = False
+        self.is_restricted = True
         self.has_failed = False
         self.awaited: list[str] = []
         self.findings = array("q")

@@ -92,8 +92,8 @@ class Problems:
             _, buffered, flying, both = problem.places
             if flying or both or problem.is_over or problem.is_failed:
                 stands = 0
-            elif buffered:
-                stands = STUCK
+            elif buffered:  # in a session, a notice poses no problem
+                stands = STUCK if problem.is_posed or not problem.sources else 0
             else:
                 stands = DONE if problem.is_posed and not problem.submitted else 0
             # Windows begin here: detectors read `since`, and set only an alarm meanwhile.

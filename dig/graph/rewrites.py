@@ -19,6 +19,7 @@ from .problems import Problems
 from .records import (
     ANSWERED,
     CLOSED,
+    DISTURBANCE,
     ERRED,
     FAILURES,
     FATES,
@@ -49,6 +50,7 @@ def _begin(state: GraphState, record: records.Run, _: None) -> None:
     state.run = record
     state.problems = Problems(state.history, record.session)
     state.present = {name: AgentState(name) for name in record.agents}
+    state.is_restricted = False
 
 
 def _emit(state: GraphState, record: records.Emit, _: None) -> None:
@@ -63,12 +65,15 @@ def _emit(state: GraphState, record: records.Emit, _: None) -> None:
         state.awaited.pop()
         lineage = state.lineage
         n = h.add_event(record, state.emitter_number)
-    event = EventState(h, record.event, n, record.by)
+    event = EventState(record.event, n, record.by, record.type, h.flags[n])
     event.roots, event.sources = lineage
     if record.by is None:
         state.changed |= POSED
         state.problems.pose(event.work)
     state.live[event.id] = event
+    # A policy that delays on purpose says so; an injected disturbance is no policy.
+    if record.policy is not None and record.policy != DISTURBANCE:
+        event.is_kept = True
     if event.final:
         state.changed |= ANSWERED
         state.problems.submit(event)
@@ -102,7 +107,7 @@ def _accept(state: GraphState, event: EventState) -> None:
         state.problems.settle(provenance(state, event.n))
         state.latest_provenance = None  # something behind it may be settled now
     else:
-        state.is_over = True
+        state.is_over = state.is_restricted = True
 
 
 def _start(state: GraphState, record: records.Start, agent: AgentState) -> None:
@@ -238,6 +243,7 @@ def _wait(state: GraphState, activation: object, event: object) -> None:
         state.problems.touched.update(dict.fromkeys(waiting.problems))
         state.changed |= WAITING
     elif activation is None and isinstance(event, str) and state.knows(event):
+        state.event(event).is_kept = True
         state.changed |= WAITING
 
 
@@ -255,7 +261,7 @@ def _is_failed_request(state: GraphState, detail: dict[str, Any]) -> bool:
 
 
 def _finish(state: GraphState, record: records.Finish, _: None) -> None:
-    state.finished = record
+    state.finished, state.is_restricted = record, True
 
 
 # --- the life of an event ---

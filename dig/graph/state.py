@@ -34,12 +34,13 @@ class EventState:
         reroutes: The agents that rerouted it, in order, while it was not consumed.
         discarded_by: The agents that discarded it; sent_to: where it was sent last, if known.
         place: BUFFERED and FLYING, if it is open; roots: its roots; sources: its sources.
+        is_kept: Whether a delivery policy or the host keeps it on its way on purpose.
         problems: The problems it concerns, while it is open or submitted.
     """
 
     __slots__ = (
-        "by", "cause", "consumed", "copies", "discarded_by", "final", "flight", "id", "n", "place",
-        "problems", "reroutes", "roots", "sent_to", "sources", "type", "us_lost",
+        "by", "cause", "consumed", "copies", "discarded_by", "final", "flight", "id", "is_kept", "n",
+        "place", "problems", "reroutes", "roots", "sent_to", "sources", "type", "us_lost",
         "us_sent", "work",
     )  # fmt: skip
 
@@ -48,12 +49,11 @@ class EventState:
     us_lost: int
     us_sent: int
 
-    def __init__(self, history: History, name: str, n: int, by: str | None) -> None:
-        flags = history.flags[n]
+    def __init__(self, name: str, n: int, by: str | None, type: str, flags: int) -> None:
         self.id = name
         self.n = n
         self.by = by
-        self.type = history.type_names[history.type_of[n]]
+        self.type = type
         self.final = flags & FINAL > 0
         self.work = by != SYSTEM and not flags & (FINAL | NOTICE_TYPE)
         self.consumed = flags & CONSUMED > 0
@@ -64,6 +64,7 @@ class EventState:
         self.discarded_by: dict[str, None] = {}
         self.sent_to: tuple[str, ...] = ()
         self.place = 0
+        self.is_kept = False
         self.problems: tuple[Problem, ...] = ()
 
 
@@ -73,7 +74,7 @@ class ClosedEvent(EventState):
     __slots__ = ("_history",)
 
     def __init__(self, history: History, name: str, n: int, by: str | None) -> None:
-        super().__init__(history, name, n, by)
+        super().__init__(name, n, by, history.type_names[history.type_of[n]], history.flags[n])
         self._history = history
 
     # Called only for a slot that is not set yet: most closed events are never asked for these.

@@ -40,11 +40,7 @@ class Deadlock(IdleDetector):
     recorded_as = "dig.detectors.deadlock.Deadlock"
     kinds = (STUCK,)
     window = "dl_window_s"
-
-    def _holds(self, problem: Problem) -> bool:
-        """Whether open work lies in buffers, and no work is on its way."""
-        # In a session, a notice poses no problem.
-        return problem.stands == STUCK and (problem.is_posed or not problem.sources)
+    stands = STUCK
 
     def _evidence(self, graph: InteractionGraph, problem: Problem) -> dict[str, Any]:
         """The open events in each agent's buffer, in order of generation."""

@@ -50,9 +50,11 @@ class IdleDetector(Detector):
 
     Attributes:
         window: The threshold with the seconds for which the condition has to hold.
+        stands: How a problem stands for which it holds: DONE or STUCK of `dig.graph.records`.
     """
 
     window: ClassVar[str]
+    stands: ClassVar[int]
 
     def __init__(self) -> None:
         """Begin with no interval under way."""
@@ -61,10 +63,6 @@ class IdleDetector(Detector):
         self._alarms: list[tuple[int, int, Problem]] = []
         self._order = count()
         self._stalled: set[str] = set()  # activations in progress for which STALL was raised
-
-    @abstractmethod
-    def _holds(self, problem: Problem) -> bool:
-        """Whether the condition holds for a problem."""
 
     @abstractmethod
     def _evidence(self, graph: InteractionGraph, problem: Problem) -> dict[str, Any]:
@@ -79,7 +77,7 @@ class IdleDetector(Detector):
         us = record.us
         due_now: list[Problem] = []
         for problem in graph.problems.touched:
-            if not self._holds(problem):
+            if problem.stands != self.stands:
                 continue
             interval: _Interval | None = problem.marks.get(self)
             if interval is None:
@@ -101,7 +99,7 @@ class IdleDetector(Detector):
         """Whether the pattern is still to be raised about a problem if nothing changes."""
         interval: _Interval = problem.marks[self]
         is_raised = interval.raised == interval.start(problem)
-        return not (is_raised or problem.is_over) and self._holds(problem)
+        return not (is_raised or problem.is_over) and problem.stands == self.stands
 
     def settle_due(self) -> None:
         """Set `due` to the next alarm, moving early alarms to their true moment."""
@@ -150,7 +148,7 @@ class IdleDetector(Detector):
         self._stalled = {stalled, *(a for a in self._stalled if a in graph.running)}
         for problem in graph.activations[stalled].problems:
             interval: _Interval | None = problem.marks.get(self)
-            if interval is not None and self._holds(problem):
+            if interval is not None and problem.stands == self.stands:
                 interval.restarted = finding.us
                 self._set_alarm(problem, interval, finding.us + self._window)
 

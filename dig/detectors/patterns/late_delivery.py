@@ -5,7 +5,7 @@ Not in the paper: a message that a network keeps is neither lost nor waiting in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from dig._util.text import name, names
@@ -15,11 +15,10 @@ from dig.detectors.notes import describe_events
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import DISTURBANCE, SENT_OFF, WAITING, Emit, IncidentRow, Record
+from dig.graph.records import SENT_OFF, WAITING
 from dig.graph.state import FLYING, EventState
 
 from .event_window import EventWindowDetector
-from .repeats import EventMemory
 
 
 class LateDelivery(EventWindowDetector):
@@ -27,40 +26,16 @@ class LateDelivery(EventWindowDetector):
 
     pattern = "LATE"
     recorded_as = "dig.detectors.patterns.late_delivery.LateDelivery"
-    kinds = (Emit, WAITING, SENT_OFF)
+    kinds = (WAITING, SENT_OFF)
     window = "late_window_s"
-
-    def __init__(self) -> None:
-        """Begin with no event under way."""
-        super().__init__()
-        self._kept_events: EventMemory[bool] = EventMemory()  # what is kept on purpose
 
     def _since(self, event: EventState) -> int | None:
         """The moment since which an event is on its way alone, and not on purpose."""
-        if event.place != FLYING or self._kept_events.get(event.id):
-            return None
-        return event.us_sent
+        return event.us_sent if event.place == FLYING and not event.is_kept else None
 
     def _evidence(self, event: EventState) -> dict[str, Any]:
         """The recipients without the event."""
         return {"to": sorted(event.flight)}
-
-    def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
-        """Take note of events kept on purpose; begin intervals."""
-        if graph.run.limits.late_window_s is None:
-            return ()
-        if type(record) is Emit:
-            # A policy that delays on purpose says so; an injected disturbance is no policy.
-            if record.policy is not None and record.policy != DISTURBANCE:
-                self._kept_events.put(graph, record.event, True)
-        elif type(record) is IncidentRow and record.detail.get("event") is not None:
-            self._kept_events.put(graph, record.detail["event"], True)
-        return super().detect(graph, record)
-
-    def forget(self, graph: InteractionGraph) -> None:
-        """Forget broken intervals, and events unknown to the graph."""
-        super().forget(graph)
-        self._kept_events.forget(graph)
 
 
 def describe(subject: Any, evidence: Any) -> str:

@@ -29,10 +29,7 @@ class MissingTermination(IdleDetector):
     recorded_as = "dig.detectors.missing_termination.MissingTermination"
     kinds = (DONE,)
     window = "mc_window_s"
-
-    def _holds(self, problem: Problem) -> bool:
-        """Whether all work is done or lost, and no answer is under way."""
-        return problem.stands == DONE
+    stands = DONE
 
     def _evidence(self, graph: InteractionGraph, problem: Problem) -> dict[str, Any]:
         """The last activation."""
