@@ -161,13 +161,12 @@ class Watch:
         Raises:
             RuleError: The record contradicts those before it.
         """
-        due = self.not_before
-        findings = [] if due is None or due > record.us else self.advance(record.us)
-        self.graph.apply(record)
-        shown = self._shown.get(self.graph.changed)
-        if shown is None:
-            shown = self._choose(record)
-        return findings + self._ask(shown, record) if shown[0] else findings
+        due, graph = self.not_before, self.graph
+        if due is not None and due <= record.us:  # a monitor looks at the clock before
+            return self.advance(record.us) + self.feed(record)
+        graph.apply(record)
+        shown = self._shown.get(graph.changed) or self._choose(record)
+        return self._ask(shown, record) if shown[0] else []
 
     def look(self, record: Record) -> list[Finding]:
         """Return the findings at a record, after it was applied to the graph."""

@@ -44,6 +44,7 @@ class GraphState:
         seen_last: The inputs of the activation that ended last, by id.
         lineage: The roots and sources that the outputs of the latest end inherit.
         source_rank: After an eviction: the number of sources below each old number that stay.
+        outputs: The outputs of the latest end.
         emitter: The activation that ended last, whose outputs are awaited.
         emitter_number: Its number.
     """
@@ -62,6 +63,7 @@ class GraphState:
         self.is_over = False
         self.is_restricted = True
         self.has_failed = False
+        self.outputs: tuple[str, ...] = ()
         self.awaited: list[str] = []
         self.findings = array("q")
         self.latest_provenance: Provenance | None = None

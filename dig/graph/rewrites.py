@@ -146,6 +146,7 @@ def _end(
         state.changed |= ERRED
     _solve(state, activation, outputs)
     activation.is_progress |= outputs > 0
+    state.outputs = record.outputs
     state.awaited = [*reversed(record.outputs)]  # the last is taken first
     state.problems.end(activation, record.us, record.error is not None)
     state.ended = activation

@@ -39,6 +39,8 @@ class Sanitizer:
         Raises:
             PayloadError: The value is not plain JSON, or too large; the message names the place.
         """
+        if value is None:
+            return None
         copy, texts, most_bytes = copy_value(value, place)
         # The exact size is computed only where the bound is too large: it costs a walk and a text.
         if most_bytes > MOST_BYTES and (size := len(dumps(copy))) > MOST_BYTES:

@@ -355,9 +355,9 @@ class Session:
 
     def _note_effects(self, effects: list[messages.Effect]) -> None:
         """Take the effects of a request into account, inside the step of the request."""
-        noted = [effect for effect in effects if type(effect) not in _ROUTINE]
-        if not noted:
+        if _ROUTINE.issuperset(map(type, effects)):
             return
+        noted = [effect for effect in effects if type(effect) not in _ROUTINE]
         if self.budget is not None:
             self.budget.take(noted)
         self._tally.count(noted)

@@ -508,11 +508,13 @@ class Turn:
         for event in started.events:
             if self._mine is None or event.id in self._mine or event.sender == SYSTEM:
                 self._inputs[event.id] = Fate(event.id, "consume")
-                self.notebook.take(event)
+                if event.notes or event.about or event.sender == SYSTEM:
+                    self.notebook.take(event)
                 if event.sender != self.instance or event.final:  # else it is a continuation
                     self.events.append(event)
         # Notes for another request of the agent stay in front of the agent.
-        self._inputs |= {event: Fate(event, "delay") for event in started.kept}
+        for name in started.kept:
+            self._inputs[name] = Fate(name, "delay")
         self._mine = set()
 
     def _listen(self) -> None:
@@ -547,9 +549,7 @@ class Turn:
             raise
         if failure is not None and failure.stack:
             ask(monitor.incident, *stack_incident(activation, failure.stack))
-        history = monitor.graph.history
-        numbers = history.outputs(history.activation(activation) or 0)
-        return [history.event_ids[n] for n in numbers]
+        return [*monitor.graph.outputs]
 
     def _send(self, outputs: list[Output], answers: int) -> tuple[str, ...]:
         if not self.is_open:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from langgraph.graph import END, START
@@ -98,11 +98,13 @@ class GraphTeam:
 
     def routes(self, writes: Iterable[Write]) -> list[NodeRoute]:
         """Select the writes whose channels start nodes, as routes."""
-        routes = filter(None, map(route_of, writes))
         name_of = self._of_channel
         return [
-            replace(route, node=name_of.get(route.node, f"{self.prefix}{route.node}"))
-            for route in routes
+            NodeRoute(
+                name_of.get(route.node) or f"{self.prefix}{route.node}", route.channel, route.value
+            )
+            for route in map(route_of, writes)
+            if route is not None
         ]
 
     def key(self, node: str) -> str:
