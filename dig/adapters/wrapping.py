@@ -173,7 +173,7 @@ def _session(plan: WrapPlan, setup: Setup, sinks: Sequence[Sink | None], **optio
         return Session(
             plan.agents, setup, capabilities=plan.capabilities, description=plan.description,
             veto=plan.veto, on_note=plan.on_note, **options,
-            sink=FanOut.of([sink for sink in sinks if sink is not None]),
+            sink=FanOut.of([sink for sink in sinks if sink is not None]) or FanOut(),
         )  # fmt: skip
     except RuleError as error:  # an agent has a name that is not allowed
         raise SettingsError(f"{plan.description} cannot be monitored: {error}") from None

@@ -8,7 +8,7 @@ queries are in `dig.graph.graph_state`. Cut-outs of the graph, and networkx, are
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
 from typing import Any, get_args
 
@@ -26,7 +26,7 @@ def _pass(state: GraphState, record: Any, subject: Any = None) -> None:
     """Stand for the rule or the rewrite of a kind that has none."""
 
 
-_STEPS = {
+_STEPS: dict[type, tuple[Callable[..., Any], Callable[..., None], int]] = {
     kind: (rules.RULES.get(kind, _pass), rewrites.REWRITES.get(kind, _pass), KINDS.get(kind, 0))
     for kind in get_args(Record)
 }

@@ -39,8 +39,8 @@ class EventState:
     """
 
     __slots__ = (
-        "by", "cause", "consumed", "copies", "discarded_by", "final", "flight", "id", "is_kept", "n",
-        "place", "problems", "reroutes", "roots", "sent_to", "sources", "type", "us_lost",
+        "by", "cause", "consumed", "copies", "discarded_by", "final", "flight", "id", "is_kept",
+        "n", "place", "problems", "reroutes", "roots", "sent_to", "sources", "type", "us_lost",
         "us_sent", "work",
     )  # fmt: skip
 
