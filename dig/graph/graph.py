@@ -18,7 +18,7 @@ from . import retention, rewrites, rules
 from .coverage import provenance, unconsumed_work
 from .graph_state import GraphState
 from .lineage import PAST, ancestors, roots_of, roots_of_activation
-from .records import KINDS, Emit, Record
+from .records import KINDS, Record
 from .views import GraphView, graph_html
 
 
@@ -31,8 +31,6 @@ _STEPS: dict[type, tuple[Callable[..., Any], Callable[..., None], int]] = {
     for kind in get_args(Record)
 }
 """Of each kind of record its rule, its rewrite, and its flag in `changed`."""
-
-EMIT = KINDS[Emit]
 
 
 class InteractionGraph(GraphState):
@@ -63,7 +61,7 @@ class InteractionGraph(GraphState):
         if (
             record.t != self.t + 1
             or record.us < self.now
-            or (self.awaited and flag != EMIT)
+            or (self.awaited and record.kind != "emit")
             or self.is_restricted
         ):
             rules.check_moment(self, record)

@@ -72,8 +72,7 @@ def _emit(state: GraphState, record: records.Emit, _: None) -> None:
         state.problems.pose(event.work)
     state.live[event.id] = event
     # A policy that delays on purpose says so; an injected disturbance is no policy.
-    if record.policy is not None and record.policy != DISTURBANCE:
-        event.is_kept = True
+    event.is_kept = record.policy not in (None, DISTURBANCE)
     if event.final:
         state.changed |= ANSWERED
         state.problems.submit(event)

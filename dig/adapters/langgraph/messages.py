@@ -100,11 +100,9 @@ class GraphTeam:
         """Select the writes whose channels start nodes, as routes."""
         name_of = self._of_channel
         return [
-            NodeRoute(
-                name_of.get(route.node) or f"{self.prefix}{route.node}", route.channel, route.value
-            )
-            for route in map(route_of, writes)
-            if route is not None
+            NodeRoute(name_of.get(it.node, f"{self.prefix}{it.node}"), it.channel, it.value)
+            for it in map(route_of, writes)
+            if it is not None
         ]
 
     def key(self, node: str) -> str:
