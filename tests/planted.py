@@ -129,9 +129,9 @@ IN_SUITE = [
          "if self.graph.is_over:\n            self.not_before",
          "if self.graph.finished:\n            self.not_before"),
         ("what was due before a record is raised after it",
-         "findings = [] if due is None or due > record.us else self.advance(record.us)\n"
-         "        self.graph.apply(record)",
-         "self.graph.apply(record)\n        findings = self.advance(record.us)"),
+         "return self.advance(record.us) + self.feed(record)",
+         "graph.apply(record)\n"
+         "            return self.advance(record.us) + self.look(record)"),
         ("a detector that names no kinds is shown incidents",
          "kinds = CHANGING if detector.kinds is None else detector.kinds",
          "kinds = KINDS if detector.kinds is None else detector.kinds"),
