@@ -397,7 +397,7 @@ def test_every_control_is_reached_by_tab_and_has_a_name(page: Page) -> None:
         if page.evaluate("document.activeElement.closest('aside') !== null"):
             break
     assert all(names)
-    assert {"Search", "Raw", "Cleaned", "Fit", "Play"} <= set(names)
+    assert {"Search", "Raw", "Cleaned", "Everything", "Play"} <= set(names)
     nameless = page.locator("button, input, canvas, [role=listbox], ol").evaluate_all(
         """all => all.filter(e => e.checkVisibility() && !e.ariaHidden
              && !(e.ariaLabel || e.textContent.trim() || e.labels?.length)).map(e => e.outerHTML)"""

@@ -129,7 +129,7 @@ def test_when_the_run_ends_so_does_the_asking(
     growing.write()
     growing.close()
     settled(page, "s.live === 'ended'")
-    expect(page.locator("#chips")).to_contain_text("submitted")
+    expect(page.locator("#headline")).to_contain_text("Incomplete answer after")
     asked = len(witness.requests)
     page.wait_for_timeout(700)  # longer than a browser waits before it comes again
     assert len(witness.requests) == asked
@@ -144,7 +144,7 @@ def test_a_run_that_was_cut_off_is_said_to_be(
     opened(page, server.address)
     growing.close()
     settled(page, "s.live === 'ended'")
-    expect(page.locator("#chips")).to_contain_text("cut off")
+    expect(page.locator("#headline")).to_contain_text("Cut off after")
 
 
 def test_it_survives_that_the_server_goes_and_comes_back(

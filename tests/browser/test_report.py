@@ -125,7 +125,7 @@ def test_two_fingers_zoom(browser: Browser, address: str) -> None:
     session = context.new_cdp_session(page)
 
     def touch(kind: str, *xs: int) -> None:
-        points = [{"x": x, "y": 300, "id": n} for n, x in enumerate(xs)]
+        points = [{"x": x, "y": 500, "id": n} for n, x in enumerate(xs)]
         session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
     touch("touchStart", 450, 550)

@@ -30,7 +30,7 @@ def test_what_both_runs_have_is_drawn_once(page: Page, witness: Witness, address
     assert (twin["events"], twin["activations"], twin["edges"]) == (0, 0, 0)
     assert twin["t"] > 100
     expect(page.locator("#with")).to_have_text("With the monitor")
-    expect(page.locator("#without")).to_contain_text("Without the monitor: The run stopped")
+    expect(page.locator("#without")).to_contain_text("Without the monitor: Got stuck")
     expect(page.locator("#without")).to_contain_text("There is no answer.")
 
 

@@ -4,7 +4,7 @@
 import { GUTTER, TOP } from "./layout.js";
 import { worth } from "./words.js";
 
-export const LEAST_LANE = 5; // pixels
+export const LEAST_LANE = 4; // pixels
 export const LEAD = 14; // pixels before the first moment of a run that is shown whole
 export const MARGINS = LEAD + 50; // and after its last
 const MOST_LANE = 110;
