@@ -18,8 +18,8 @@ from .test_architecture import MODULES, ROOT, imported
 LINES = {
     "dig": 213,
     "_util": 655,
-    "adapters": 10_457,
-    "cli": 2_416,
+    "adapters": 10_480,
+    "cli": 2_419,
     "detectors": 4_862,
     "diagnosis": 6_837,
     "faults": 1_308,
@@ -33,8 +33,8 @@ LINES = {
 }
 
 # What a command imports at any time; packages' own `__init__` are not counted.
-IMPORTED = {"dig.cli.check": 12_900, "dig.cli.report": 10_570, "dig.cli.run": 24_350}
-LOADED_BY_WRAP = 12_527
+IMPORTED = {"dig.cli.check": 12_950, "dig.cli.report": 10_620, "dig.cli.run": 24_400}
+LOADED_BY_WRAP = 12_575
 """What is loaded when a wrapped team of plain callables has answered."""
 
 # All packages together: fillers per 1,000 names, participles and leaning first lines in per cent.
