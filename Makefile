@@ -72,6 +72,8 @@ help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/.run-stamp  ## Watch six agents count numbers, live (SPEED=10), and see them unwatched
+	@echo "Six agents without a language model count numbers. Their times are simulated, and pass $(SPEED)"
+	@echo "times as fast as yours; so are errors in reading, which are left out here (--habit error=0)."
 	@$(BIN)/digmon run count-frequency $(DEMO) --speed $(SPEED) --twin
 
 demo-nats: .venv-nats/.stamp  ## Watch a team in three processes: an agent and the monitor are killed
@@ -159,8 +161,8 @@ clean:  ## Remove .venv, caches and built files
 
 # A stamp is newer than pyproject.toml exactly if what that names is installed.
 .venv/.run-stamp: pyproject.toml | $(BIN)/pip
-	@echo "Installing dig-monitor into .venv ..."
-	@$(call install,.venv) -e .
+	@echo "Installing dig-monitor and what it needs into .venv (once) ..."
+	@$(filter-out --quiet,$(call install,.venv)) -e .
 	@touch $@
 
 .venv/.dev-stamp: pyproject.toml | $(BIN)/pip
@@ -214,5 +216,6 @@ $(BIN)/pip:
 	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 		echo "dig-monitor needs Python 3.11 or newer; $(if $(PYTHON),'$(PYTHON)' is not,none found)." >&2; \
 		echo "Name one: make demo PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "Making the environment .venv (once) ..."
 	@'$(PYTHON)' -m venv .venv || { rm -rf .venv; exit 1; }
 	@command -v uv >/dev/null || $(BIN)/pip install --quiet --quiet --disable-pip-version-check uv || true
