@@ -81,7 +81,7 @@ def test_an_id_with_lines_in_it_stays_on_one(
 @pytest.mark.parametrize(
     "command",
     [
-        "check", "check --format junit", "check --format sarif", "show",
+        "check", "check --format junit", "show",
         "show nothing", "graph", "graph --json", "runs", "verify", "replay", "diff", "why",
         "fork --list", "fork --list --json", "report", "learn -o usual.json", "verify --json",
         "export --format graphml", "export --format dot", "export --format node-link",

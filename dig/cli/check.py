@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FailOn = StrEnum("FailOn", ["unhealed", "error", "warning", "notice"])
 """The reasons for which a check fails."""
 
-Format = StrEnum("Format", ["text", "json", "github", "junit", "sarif"])
+Format = StrEnum("Format", ["text", "json", "github", "junit"])
 """The formats of a check's report."""
 
 PolicyFile = Annotated[
@@ -184,7 +184,7 @@ def _write_baseline(path: Path, report: "CheckReport") -> None:
 
 
 def _print(options: GateOptions, report: "CheckReport") -> None:
-    from dig.show.gate import junit, reports, sarif
+    from dig.show.gate import junit, reports
     from dig.traces.journal.durable_files import cannot, write_output
 
     formats: dict[str, Callable[[CheckReport], Iterator[str]]] = {
@@ -192,7 +192,6 @@ def _print(options: GateOptions, report: "CheckReport") -> None:
         "json": reports.json_lines,
         "github": reports.github_lines,
         "junit": junit.junit_lines,
-        "sarif": sarif.sarif_lines,
     }
     render = formats["json" if options.as_json else options.format]
     if render is reports.json_lines:  # its objects are findings, so it has no place for failures

@@ -22,7 +22,6 @@ from dig.show.gate.checked import CheckedRun, check_run, runs_in
 from dig.show.gate.junit import junit_lines
 from dig.show.gate.quality_gate import QualityGate
 from dig.show.gate.reports import CheckReport, github_lines, text_lines
-from dig.show.gate.sarif import sarif_lines
 from tests.histories import arrive, deliver, final, row, trace, turn
 from tests.oracle import Row
 from tests.oracle_mended import mended, unhealed
@@ -126,7 +125,7 @@ def test_a_run_in_which_a_detector_was_off_fails_the_check(
     assert verdict.reasons == "detector ET was off"
     report = CheckReport([verdict])
     assert report.status == 1
-    for lines in (text_lines, github_lines, junit_lines, sarif_lines):
+    for lines in (text_lines, github_lines, junit_lines):
         assert "detector ET was off" in "\n".join(lines(report))
     assert "::error" in "\n".join(github_lines(report))
 

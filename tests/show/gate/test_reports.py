@@ -1,4 +1,4 @@
-"""Reports of a check: text, annotations of GitHub, JUnit XML and SARIF, valid by their schemas."""
+"""Reports of a check: text, annotations of GitHub and JUnit XML, valid by their schemas."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from dig.show.gate.checked import UnreadRun, check_run
 from dig.show.gate.junit import junit_lines
 from dig.show.gate.quality_gate import Ignored, QualityGate
 from dig.show.gate.reports import CheckReport, github_lines, json_lines, text_lines
-from dig.show.gate.sarif import sarif_lines
 from tests.histories import arrive, final, row, trace, turn
 from tests.oracle import Row
 from tests.show.gate.test_checked import early
@@ -243,92 +242,10 @@ def test_junit_skips_a_pattern_of_which_all_is_set_aside(tmp_path: Path) -> None
     assert skipped.attrib["message"] == "ignored: --ignore ET"
 
 
-# --- SARIF ---
-
-Node = dict[str, Any]
-KEYS: dict[str, tuple[set[str], set[str]]] = {  # of the schema: what is required, what is allowed
-    "log": ({"version", "runs"}, {"$schema"}),
-    "run": ({"tool"}, {"invocations", "columnKind", "results", "properties"}),
-    "driver": ({"name"}, {"version", "rules"}),
-    "rule": ({"id"}, {"name", "shortDescription", "fullDescription", "defaultConfiguration"}),
-    "invocation": ({"executionSuccessful"}, {"exitCode", "toolExecutionNotifications"}),
-    "notification": ({"message"}, {"level"}),
-    "result": (
-        {"message"},
-        {"ruleId", "level", "locations", "partialFingerprints", "occurrenceCount", "properties"},
-    ),
-    "location": (set(), {"physicalLocation", "logicalLocations"}),
-}
-
-
-def check_keys(kind: str, node: Node) -> None:
-    required, allowed = KEYS[kind]
-    assert required <= node.keys() <= required | allowed, kind
-
-
-def sarif(made: CheckReport) -> Node:
-    log: Node = json.loads("\n".join(sarif_lines(made)))
-    check_keys("log", log)
-    assert log["version"] == "2.1.0"
-    (run,) = log["runs"]
-    check_keys("run", run)
-    return dict(run)
-
-
-def test_sarif_has_the_structure_of_its_schema_and_what_github_asks_for(
-    everything: CheckReport,
-) -> None:
-    """A location with file and line, a rule that is listed, a level, and a fingerprint."""
-    run = sarif(everything)
-    check_keys("driver", run["tool"]["driver"])
-    rules = run["tool"]["driver"]["rules"]
-    for rule in rules:
-        check_keys("rule", rule)
-        assert rule["shortDescription"].keys() == rule["fullDescription"].keys() == {"text"}
-        assert rule["defaultConfiguration"]["level"] in ("error", "warning", "note")
-    (invocation,) = run["invocations"]
-    check_keys("invocation", invocation)
-    assert (invocation["executionSuccessful"], invocation["exitCode"]) == (False, 2)
-    for notification in invocation["toolExecutionNotifications"]:
-        check_keys("notification", notification)
-    assert len(run["results"]) >= 5
-    for result in run["results"]:
-        check_keys("result", result)
-        assert result["level"] in ("error", "warning") and result["message"]["text"]
-        assert result["ruleId"] in [rule["id"] for rule in rules]
-        assert result.get("occurrenceCount", 1) >= 1
-        (location,) = result["locations"]
-        check_keys("location", location)
-        place = location["physicalLocation"]
-        assert re.fullmatch(r"[A-Za-z0-9%/._~-]+", place["artifactLocation"]["uri"])
-        assert place["region"]["startLine"] >= 1
-        (fingerprint,) = result["partialFingerprints"].values()
-        assert re.fullmatch("[0-9a-f]{64}", fingerprint)
-
-
-def test_a_fingerprint_stays_the_same_when_ids_and_paths_change(tmp_path: Path) -> None:
-    """Two findings of one run differ in it."""
-    rows = json.loads(json.dumps(early()).replace('"f"', '"g"').replace('"v"', '"w"'))
-    paths = directory(tmp_path, "a", early()), directory(tmp_path, "b", rows)
-    (one,), (two,) = (sarif(report(path))["results"] for path in paths)
-    assert one["partialFingerprints"] == two["partialFingerprints"]
-    other = sarif(report(directory(tmp_path, "c", mended()), fail_on="error"))["results"]
-    assert other[0]["partialFingerprints"] != one["partialFingerprints"]
-
-
-def test_a_path_that_is_no_text_is_a_uri_all_the_same(tmp_path: Path) -> None:
-    """On Linux a name may be any bytes; they are kept."""
+def test_a_path_that_is_no_text_is_reported_all_the_same(tmp_path: Path) -> None:
+    """On Linux a name may be any bytes."""
     try:
         path = directory(tmp_path, os.fsdecode(b"r\xff"), early())
     except OSError:
         pytest.skip("this file system takes no such name")
-    (result,) = sarif(report(path))["results"]
-    uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
-    assert uri.endswith("/r%FF/trace.dig.jsonl")
     assert junit(report(path)) is not None and list(github_lines(report(path)))
-
-
-def test_sarif_counts_what_it_leaves_out(tmp_path: Path) -> None:
-    """Notices, and what is set aside, would be alerts on a server."""
-    run = sarif(report(directory(tmp_path, "g", repeated())))
-    assert (run["results"], run["properties"]) == ([], {"notReported": {"notices": 1}})
