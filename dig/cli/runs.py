@@ -26,6 +26,12 @@ def runs(
         list[str] | None, typer.Option(help="Only runs in which this was raised; repeatable.")
     ] = None,
     agents: Annotated[int | None, typer.Option(help="Only runs of so many agents.")] = None,
+    verdict: Annotated[
+        str | None, typer.Option(help="Only runs with this verdict, `Got stuck` for instance.")
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option(help="Only runs in which this agent had a part in a failure.")
+    ] = None,
     waiting: Annotated[
         bool,
         typer.Option("--waiting", help="List what waits for a person, and since when, instead."),
@@ -36,8 +42,8 @@ def runs(
 ) -> None:
     """List the runs of a directory.
 
-    Task, method, agents, outcome, findings, score, time, tokens: what all have alike stands below.
-    With --json one object a line. An index beside the runs (.index.json) makes it quick; it
+    Task, method, agents, end, findings, score, time, tokens, notes: what all have alike stands
+    below. With --json one object a line. An index beside the runs (.index.json) makes it quick; it
     may be deleted at any time.
     """
     from rich.console import Console
@@ -49,7 +55,7 @@ def runs(
         raise SettingsError(
             f"runs cannot be sorted by {sort!r}; try one of: {', '.join(listing.SORTS)}"
         )
-    chosen = listing.RunFilter(task, method, outcome, tuple(pattern or ()), agents)
+    chosen = listing.RunFilter(task, method, outcome, tuple(pattern or ()), agents, verdict, agent)
     everything = overview(folder)  # from the index; only new and changed runs are read
     listed = listing.sort_runs(filter(chosen.has, everything), sort, reverse=reverse)
     if waiting:

@@ -48,7 +48,7 @@ def server(page: Page, folder: Path) -> Iterator[Server]:
 
 def names(page: Page) -> list[str]:
     """The runs in the list, in order."""
-    return page.locator("tbody th").all_inner_texts()
+    return page.locator("tbody th a").all_inner_texts()
 
 
 def test_the_list_shows_every_run_and_asks_nobody_else(
@@ -59,7 +59,7 @@ def test_the_list_shows_every_run_and_asks_nobody_else(
     expect(page.locator("tbody tr")).to_have_count(3)
     assert sorted(names(page)) == ["one", "ten", "two"]
     assert page.locator("#count").inner_text() == "3 runs"
-    assert page.locator("tr.broken").get_attribute("title")
+    expect(page.locator("tr.broken td.ended")).to_contain_text("broken: ")
     assert witness.strangers(server.guard.root) == []
 
 
@@ -87,8 +87,8 @@ def test_a_run_tells_how_good_its_answer_is_and_two_are_compared(
         json.dumps({"score": {"valid": True, "rmse": 0.5, "complete": True}})
     )
     page.goto(server.address)
-    score = page.locator("tbody tr", has_text="one").locator("td.inexact", has_text="0.5")
-    expect(score).to_be_visible()
+    row = page.locator("tbody tr", has_text="one")
+    expect(row.get_by_text("rmse 0.5 (0 is right)")).to_be_visible()
     page.get_by_label("method").select_option("mas")
     assert sorted(names(page)) == ["ten", "two"]
     page.get_by_label("method").select_option("")
@@ -115,8 +115,8 @@ def test_a_wrapped_team_is_shown_with_its_name_and_its_requests(
         page.goto(server.address)
         line = page.locator("tbody tr")
         expect(line).to_contain_text("a LangGraph graph")
-        expect(line.locator("td.bad").first).to_have_text("1 left without an answer")
-        page.get_by_role("link", name="w").click()
+        expect(line.locator("td.bad").first).to_have_text("No answer after 2.0 s.")
+        page.get_by_role("link", name="w", exact=True).click()
         expect(page.locator("h1")).to_have_text("a LangGraph graph")
         expect(page.locator("#chips .bad")).to_have_text("1 left without an answer")
 
@@ -169,13 +169,55 @@ def test_names_of_runs_are_text(page: Page, witness: Witness, tmp_path: Path) ->
 def test_the_list_says_what_failed_and_what_waits_for_a_person(
     page: Page, folder: Path, server: Server
 ) -> None:
-    """The sentence of the headline; who waits, since when and for what at the pointer."""
+    """The sentence behind the verdict; who waits, since when and for what at the pointer."""
     directory(folder, "failed", failing.failed())
     directory(folder, "waits", failing.waiting(), began="2026-01-02T10:00:00+00:00")
     page.goto(server.address)
-    cells = {name: page.locator("tr", has_text=name).locator("td") for name in ("failed", "waits")}
-    expect(cells["failed"].nth(1)).to_have_text(failing.FAILED)
-    expect(cells["waits"].nth(2)).to_have_text("1")
+    rows = {
+        name: page.locator("tr", has=page.get_by_role("link", name=name, exact=True))
+        for name in ("failed", "waits")
+    }
+    expect(rows["failed"].locator("td.ended")).to_have_text(f"Failed: {failing.FAILED}.")
+    waiting = rows["waits"].locator("[data-label=waiting]")
+    expect(waiting).to_have_text("1")
     since = "2026-01-02T10:00:03.500000+00:00"
-    told = f"buyer since {since}: Buy the tickets"
-    expect(cells["waits"].nth(2)).to_have_attribute("title", told)
+    expect(waiting).to_have_attribute("title", f"buyer since {since}: Buy the tickets")
+
+
+def test_a_run_goes_by_its_task_and_is_chosen_by_what_went_wrong(
+    page: Page, witness: Witness, tmp_path: Path
+) -> None:
+    """A name that a person gave stays; an id stands behind the task, and is found all the same."""
+    directory(tmp_path, "20260101-100000-abcdef", solved(), began="2026-01-01T10:00:00.123+00:00")
+    early = directory(tmp_path, "mine", hasty())
+    (early / "note.txt").write_text("look here")
+    directory(tmp_path, "failed", failing.failed())
+    with visited(page, tmp_path) as server:
+        page.goto(server.address)
+        assert sorted(names(page)) == ["adding, 2026-01-01 10:00:00", "failed", "mine"]
+        page.get_by_label("Filter").fill("abcdef")
+        assert names(page) == ["adding, 2026-01-01 10:00:00"]
+        page.get_by_label("Filter").fill("look here")
+        assert names(page) == ["mine"]
+        page.get_by_label("Filter").fill("")
+        for choice, value, name in (
+            ("pattern", "ET", "mine"),
+            ("verdict", "Failed", "failed"),
+            ("agent", "hotels", "failed"),
+        ):
+            page.get_by_label(choice, exact=True).select_option(value)
+            assert names(page) == [name]
+            page.get_by_label(choice, exact=True).select_option("")
+
+
+@pytest.mark.parametrize("width", [390, 720, 1024, 1440])
+def test_no_text_of_the_list_is_out_of_reach(page: Page, folder: Path, width: int) -> None:
+    """A narrow screen has no table: all that a run has stands below one another."""
+    page.set_viewport_size({"width": width, "height": 800})
+    with visited(page, folder) as server:
+        page.goto(server.address)
+        expect(page.locator("tbody tr")).to_have_count(3)
+        sizes = page.evaluate("[document.body.scrollWidth, innerWidth]")
+        assert sizes[0] <= sizes[1]
+        ends = "[...document.querySelectorAll('td.ended')]"
+        assert page.evaluate(f"{ends}.filter((e) => e.scrollWidth > e.clientWidth).length") == 0

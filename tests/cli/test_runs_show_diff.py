@@ -31,8 +31,8 @@ def test_runs_lists_them(call: Any, runs: Path) -> None:
     assert (code, err) == (0, "")
     lines = [line for line in out.splitlines() if not line.startswith("  ")]
     assert [line.split()[0] for line in lines[1:4]] == ["r1", "r2", "r3"]
-    assert "submitted" in lines[1]
-    assert "in progress" in lines[2]
+    assert "Wrong answer" in lines[1]
+    assert "Goes on" in lines[2]
     assert "ET:1" in lines[2]
     assert "broken" in lines[3]
     assert max(map(len, lines[:4])) <= 80

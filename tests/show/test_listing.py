@@ -14,6 +14,8 @@ from dig.show.runs.summary import RunSummary
 
 RUNS = [
     RunSummary("r/a", "ended", task="count", method="dig", outcome="submitted", agents=6,
+               verdict="Incomplete answer", grade="bad", headline="Incomplete answer: `x` did it.",
+               who=["x", "y"], note="mine\nand theirs",
                findings={"ET": 2, "DL": 1}, score={"rmse": 3.0}, began="2026-01-02T00:00:00"),
     RunSummary("r/b", "ended", task="count", method="mas", outcome="timeout", agents=6,
                findings={"ET": 1}, score=0.5, began="2026-01-01T00:00:00",
@@ -40,6 +42,10 @@ def names(**chosen: Any) -> str:
         ({"patterns": ("ET", "DL")}, "a"),
         ({"agents": 6, "task": "count", "method": "dig"}, "a"),
         ({"task": "none"}, ""),
+        ({"verdict": "Incomplete answer"}, "a"),
+        ({"verdict": "timeout"}, "b"),
+        ({"agent": "y"}, "a"),
+        ({"agent": "z"}, ""),
     ],
 )
 def test_filters_leave_what_is_meant(chosen: dict[str, Any], left: str) -> None:
@@ -74,10 +80,11 @@ def shown(runs: list[RunSummary], width: int = 80) -> list[str]:
 def test_the_table_says_what_each_run_was() -> None:
     """One line a run, the reason of what is broken below, and no wider than a terminal."""
     lines = shown(RUNS)
-    assert lines[0].split() == ["run", "date", "task", "method", "agents", "outcome", "findings",
+    assert lines[0].split() == ["run", "date", "task", "method", "agents", "ended", "findings",
                                 "score", "tokens"]  # fmt: skip
-    assert lines[1].split() == ["a", "2026-01-02", "count", "dig", "6", "submitted",
-                                "DL:1", "ET:2", "3"]  # fmt: skip
+    assert lines[1].split() == ["a", "2026-01-02", "count", "dig", "6", "Incomplete", "answer",
+                                "DL:1", "ET:2", "rmse", "3"]  # fmt: skip
+    assert lines[2:4] == ["  Incomplete answer: `x` did it.", "  mine and theirs"]
     assert "broken: r/d:3: the line is not JSON" in lines
     assert lines[-1] == "4 runs"
     assert max(map(len, lines)) <= 80
@@ -117,7 +124,7 @@ def test_alarms_are_errors_and_warnings_that_no_policy_silences() -> None:
     quiet = RunSummary("r/a", "ended", findings={"RSP": 9}, worth={"notice": 5, "silenced": 4})
     loud = RunSummary("r/b", "ended", findings={"ET": 3}, worth={"error": 1, "warning": 2})
     head, *lines, _ = shown([loud, quiet])
-    assert head.split() == ["run", "outcome", "alarms", "findings"]
+    assert head.split() == ["run", "ended", "alarms", "findings"]
     assert [line.split() for line in lines] == [
         ["b", "ended", "3", "ET:3"],
         ["a", "ended", "RSP:9"],
@@ -134,7 +141,7 @@ def test_a_usual_list_needs_one_line_a_run_at_80_columns() -> None:
         for n, method in enumerate(("mas", "dig"), 3)
     ]  # fmt: skip
     assert shown(runs) == [
-        "run                    method agents outcome   findings        score   time",
+        "run                    method agents ended     findings        score   time",
         "20261121-221423-cfc798 mas         6 submitted CLA:3 DL:1 ET:2  44.2 52.7 s",
         "20261121-221424-cfc798 dig         6 submitted CLA:4 DL:1 ET:2  44.2 52.7 s",
         "2 runs, all with task count-frequency",

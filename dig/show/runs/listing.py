@@ -15,7 +15,7 @@ from dig._util.text import counted, name, one_line
 from dig.graph.words import seconds
 from dig.traces.usage import tokens
 
-from .summary import RunSummary, grade
+from .summary import RunSummary, figures_text, grade
 
 
 def _alarms(run: RunSummary) -> int:
@@ -29,6 +29,7 @@ SORTS: dict[str, Callable[[RunSummary], Any]] = {
     "method": lambda run: run.method,
     "agents": lambda run: run.agents,
     "outcome": lambda run: run.status,
+    "verdict": lambda run: run.ending,
     "findings": lambda run: sum(run.findings.values()),
     "alarms": _alarms,
     "errors": lambda run: run.worth.get("error", 0),
@@ -49,6 +50,8 @@ class RunFilter:
         outcome: How the run ended, or `in progress`, `cut off` or `broken`.
         patterns: What must all have been raised.
         agents: How many agents there were.
+        verdict: The end in a word or two, `Got stuck` for instance.
+        agent: Who must have a part in what went wrong.
     """
 
     task: str | None = None
@@ -56,12 +59,17 @@ class RunFilter:
     outcome: str | None = None
     patterns: tuple[str, ...] = ()
     agents: int | None = None
+    verdict: str | None = None
+    agent: str | None = None
 
     def has(self, run: RunSummary) -> bool:
         """The filter lets a run pass."""
-        conditions = {key: getattr(self, key) for key in ("task", "method", "outcome", "agents")}
-        is_meant = all(value in (None, SORTS[key](run)) for key, value in conditions.items())
-        return is_meant and all(run.findings.get(pattern) for pattern in self.patterns)
+        keys = ("task", "method", "outcome", "agents", "verdict")
+        return (
+            all(getattr(self, key) in (None, SORTS[key](run)) for key in keys)
+            and all(run.findings.get(pattern) for pattern in self.patterns)
+            and (self.agent is None or self.agent in run.who)
+        )
 
 
 def sort_runs(runs: Iterable[RunSummary], by: str, *, reverse: bool = False) -> list[RunSummary]:
@@ -81,10 +89,6 @@ def sort_runs(runs: Iterable[RunSummary], by: str, *, reverse: bool = False) -> 
 # --- as a table ---
 
 
-def _figure(value: float | None, form: str) -> str:
-    return "" if value is None else format(value, form)
-
-
 def _date(run: RunSummary) -> str:
     date = (run.began or "")[:10]
     is_told = run.name.startswith(date.replace("-", ""))  # an execution id begins with it
@@ -97,13 +101,13 @@ _COLUMNS: dict[str, Callable[[RunSummary], str]] = {
     "task": lambda run: name(run.task or run.team) if run.task or run.team else "",
     "method": lambda run: name(run.method) if run.method else "",
     "agents": lambda run: str(run.agents or ""),
-    "outcome": lambda run: run.ending,
+    "ended": lambda run: run.ending,
     "waiting": lambda run: str(len(run.waits) or ""),
     "alarms": lambda run: str(_alarms(run) or ""),
     "findings": lambda run: " ".join(f"{name(p)}:{n}" for p, n in sorted(run.findings.items())),
-    "score": lambda run: _figure(grade(run.score), ".4g"),
+    "score": lambda run: figures_text(run.score),
     "time": lambda run: seconds(round(run.seconds * 1_000_000)) if run.records else "",
-    "tokens": lambda run: _figure(tokens(run.cost), ",.0f"),
+    "tokens": lambda run: "" if (n := tokens(run.cost)) is None else f"{n:,.0f}",
 }
 _COMMON = ("task", "method")
 _RIGHT = ("agents", "waiting", "alarms", "score", "time", "tokens")
@@ -130,8 +134,9 @@ def print_list(console: Console, runs: Sequence[RunSummary]) -> None:
         lost_cells = [f"{k} {text}" for k, text in row.items() if cell_len(text) > widths.get(k, 0)]
         for line in wrap(", ".join(lost_cells), max(8, console.width - 2)):
             console.print(Text(f"  {line}", "dim"), soft_wrap=True)
-        if runs[n].grade == "bad":
-            console.print(Text(f"  {runs[n].headline}"), soft_wrap=True)
+        for text in (runs[n].headline if runs[n].grade == "bad" else "", runs[n].note):
+            if text:
+                console.print(Text(f"  {one_line(text)}"), soft_wrap=True)
     for run in runs:
         if run.problem:
             console.print(Text(f"broken: {one_line(run.problem)}"), soft_wrap=True)

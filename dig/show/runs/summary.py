@@ -117,9 +117,8 @@ class RunSummary:
 
     @property
     def ending(self) -> str:
-        """The ends of the requests of a wrapped team; for any other run, the status."""
-        counts = [f"{n:,} {state}" for state, n in self.requests.items()]
-        return ", ".join(counts) if self.state != "broken" and counts else self.status
+        """The verdict or, if there is none, the status."""
+        return self.status if self.state == "broken" else self.verdict or self.status
 
     def to_json(self) -> dict[str, Any]:
         """The object for `digmon runs --json`."""
@@ -270,7 +269,7 @@ def stored_answers(
     """
     if not follower.so_far.run:
         return FiveAnswers()
-    fields, figures = dict(score) if isinstance(score, Mapping) else {}, _figures_text(score)
+    fields, figures = dict(score) if isinstance(score, Mapping) else {}, figures_text(score)
     if not fields.get("says") and figures:
         fields["says"] = f"Its score is: {figures}."
     return five_answers(
@@ -280,7 +279,7 @@ def stored_answers(
     )  # fmt: skip
 
 
-def _figures_text(score: object) -> str:
+def figures_text(score: object) -> str:
     """The figures in a score, with their names."""
     figures = score if isinstance(score, Mapping) else {"": score}
     texts = [f"{one_line(k, 20)} {v:,g}".strip() for k, v in figures.items() if is_number(v)]

@@ -31,7 +31,7 @@ from dig.show.follower import Standstill
 from dig.show.page.about import clock_speed, page_head
 from dig.show.page.html_page import live_page, policy
 from dig.show.page.writing import comparison
-from dig.show.runs.summary import RunSummary, grade, read_beside
+from dig.show.runs.summary import RunSummary, figures_text, grade, read_beside
 from dig.traces.journal.journal import SIDE
 
 from .acts import Acts
@@ -169,6 +169,7 @@ def _summary(run: RunSummary) -> dict[str, Any]:
         "address": address(run.name),
         "ending": run.ending,
         "figure": grade(run.score),
+        "figures": figures_text(run.score),
     }
 
 

@@ -3,34 +3,34 @@
 
 const EVERY_MS = 2000;
 const COLUMNS = [
-  { label: "run", text: (run) => run.path },
-  { label: "outcome", text: (run) => run.ending, style: standing, isChoice: true },
-  { label: "what failed", text: (run) => (run.grade === "bad" ? run.headline : ""), style: () => "headline" },
+  { label: "run", text: name, sort: (run) => run.path, title: (run) => run.path },
+  { label: "ended", text: (run) => run.problem ?? run.headline, sort: (run) => run.ending,
+    style: (run) => `ended ${standing(run)}` },
+  { label: "note", text: (run) => run.note, title: (run) => run.note },
   { label: "waiting", text: (run) => run.waits.length || "", sort: (run) => run.waits.length,
     style: (run) => (run.waits.length ? "warning" : ""), isNumber: true, title: waiting },
-  { label: "score", text: (run) => (run.figure === null ? "" : `${round(run.figure)}`),
-    sort: (run) => run.figure ?? Infinity, style: (run) => run.grade, isNumber: true },
-  { label: "task", text: (run) => word(run.task ?? run.team), isChoice: true },
-  { label: "method", text: (run) => word(run.method), isChoice: true },
+  { label: "score", text: (run) => run.figures.replace(/^rmse [\d.,e+-]+/, "$& (0 is right)"),
+    sort: (run) => run.figure ?? Infinity, style: (run) => run.grade,
+    title: (run) => run.score?.says },
+  { label: "method", text: (run) => word(run.method) },
   { label: "agents", text: (run) => run.agents || "", isNumber: true },
-  ...["error", "warning", "notice", "silenced"].map((worth) => ({
-    label: worth === "silenced" ? worth : `${worth}s`,
-    text: (run) => run.worth[worth] || "",
-    sort: (run) => run.worth[worth] || 0,
-    style: (run) => (run.worth[worth] ? worth : ""),
-    isNumber: true,
-  })),
+  { label: "alarms", text: (run) => alarms(run) || "", sort: alarms, isNumber: true },
   { label: "findings", text: findings, sort: (run) => total(run.findings) },
   { label: "healed", text: (run) => total(run.heals) || "", sort: (run) => total(run.heals),
     isNumber: true },
-  { label: "events", text: (run) => run.events.toLocaleString("en"), sort: (run) => run.events,
-    isNumber: true },
   { label: "time", text: (run) => `${run.seconds.toFixed(1)} s`, sort: (run) => run.seconds,
     isNumber: true },
-  { label: "began", text: (run) => (run.began ?? "").slice(0, 16).replace("T", " ") },
 ];
+/** What runs are chosen by: each has some values, of which one is wanted. */
+const CHOICES = {
+  verdict: (run) => [run.ending],
+  agent: (run) => run.who,
+  pattern: (run) => Object.keys(run.findings),
+  task: (run) => [word(run.task ?? run.team)],
+  method: (run) => [word(run.method)],
+};
+const IDS = /^\d{8}-\d{6}-[0-9a-f]{6}$/; // names that nobody gave
 const ORDER = new Intl.Collator("en", { numeric: true });
-const CHOICES = COLUMNS.filter((column) => column.isChoice);
 
 const state = {
   runs: [], folder: "", column: 0, isDown: true, filter: "", shown: "", error: "",
@@ -46,8 +46,11 @@ function word(value) {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-function round(figure) {
-  return Number(figure.toPrecision(4));
+/** The name of a run: as its directory was called, or else its task and its beginning. */
+function name(run) {
+  const task = word(run.task ?? run.team);
+  if (!IDS.test(run.path) || !task) return run.path;
+  return `${task}, ${(run.began ?? run.path).slice(0, 19).replace("T", " ")}`;
 }
 
 /** How well a run has ended, as far as its score or its requests tell. */
@@ -58,6 +61,15 @@ function standing(run) {
 
 function total(counts) {
   return Object.values(counts).reduce((sum, count) => sum + count, 0);
+}
+
+/** The task of a run whose name does not tell it. */
+function task(run) {
+  return element("small", run.path === name(run) ? word(run.task ?? run.team) : "");
+}
+
+function alarms(run) {
+  return (run.worth.error ?? 0) + (run.worth.warning ?? 0);
 }
 
 function findings(run) {
@@ -91,8 +103,12 @@ function chosen() {
   const { text, sort = text } = COLUMNS[state.column];
   const wanted = state.filter.toLowerCase();
   const has = (run) =>
-    CHOICES.every(({ label, text }) => !state.wanted[label] || text(run) === state.wanted[label]) &&
-    COLUMNS.some(({ text }) => String(text(run)).toLowerCase().includes(wanted));
+    Object.entries(CHOICES).every(
+      ([label, values]) => !state.wanted[label] || values(run).includes(state.wanted[label]),
+    ) &&
+    [run.path, ...COLUMNS.map(({ text }) => text(run))].some((text) =>
+      String(text).toLowerCase().includes(wanted),
+    );
   const sign = state.isDown ? -1 : 1;
   return state.runs.filter(has).sort((a, b) => sign * compare(sort(a), sort(b)));
 }
@@ -100,16 +116,22 @@ function chosen() {
 function row(run) {
   const tr = document.createElement("tr");
   tr.className = run.state.replace(" ", "-");
-  COLUMNS.forEach(({ text, style, isNumber, title }, i) => {
-    const cell = element(i ? "td" : "th", "", i ? {} : { scope: "row" });
+  COLUMNS.forEach(({ label, text, style, isNumber, title }, i) => {
+    const cell = element(i ? "td" : "th", "", i ? { "data-label": label } : { scope: "row" });
     cell.className = `${isNumber ? "number" : ""} ${style?.(run) ?? ""}`.trim();
     if (title?.(run)) cell.title = title(run);
-    if (i) cell.append(String(text(run)));
-    else cell.append(picker(run), element("a", text(run), { href: run.address }));
+    if (!i) cell.append(picker(run), element("a", text(run), { href: run.address }), task(run));
+    else if (text === COLUMNS[1].text) cell.append(element("b", run.ending), reason(run));
+    else cell.append(String(text(run)));
     tr.append(cell);
   });
-  if (run.problem) tr.title = run.problem;
   return tr;
+}
+
+/** Why a run ended as it did: the sentence behind its verdict. */
+function reason(run) {
+  if (run.problem) return `: ${run.problem}`;
+  return run.headline.startsWith(run.ending) ? run.headline.slice(run.ending.length) : "";
 }
 
 /** The box that takes a run into the two that are compared. */
@@ -131,7 +153,7 @@ function show() {
   $("folder").textContent = state.folder;
   $("columns").replaceChildren(...COLUMNS.map(heading));
   $("runs").replaceChildren(...runs.map(row));
-  $("choices").replaceChildren(...CHOICES.map(choice).filter(Boolean));
+  $("choices").replaceChildren(...Object.entries(CHOICES).map(choice).filter(Boolean));
   $("compare").disabled = state.two.length < 2;
   $("count").textContent = state.error || counted(runs.length, state.runs.length);
   const same = [...document.querySelectorAll("a[href], [aria-label]")].find((one) =>
@@ -139,9 +161,9 @@ function show() {
   same?.focus();
 }
 
-/** A list of the values of a column, if there are several. */
-function choice({ label, text }) {
-  const values = [...new Set(state.runs.map(text))].filter(Boolean).sort();
+/** A list of what can be chosen, if there are several. */
+function choice([label, valuesOf]) {
+  const values = [...new Set(state.runs.flatMap(valuesOf))].filter(Boolean).sort();
   if (values.length < 2) return null;
   const select = element("select", "", { "aria-label": label });
   select.append(element("option", `any ${label}`, { value: "" }));
