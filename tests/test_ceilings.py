@@ -19,7 +19,7 @@ LINES = {
     "dig": 213,
     "_util": 655,
     "adapters": 10_480,
-    "cli": 2_419,
+    "cli": 2_424,
     "detectors": 4_862,
     "diagnosis": 6_837,
     "faults": 1_308,
@@ -27,7 +27,7 @@ LINES = {
     "lab": 9_064,
     "monitor": 2_209,
     "runtime": 4_613,
-    "show": 5_655,
+    "show": 5_545,
     "tasks": 2_585,
     "traces": 6_729,
 }
