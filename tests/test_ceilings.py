@@ -18,12 +18,12 @@ from .test_architecture import MODULES, ROOT, imported
 LINES = {
     "dig": 213,
     "_util": 655,
-    "adapters": 10_480,
+    "adapters": 10_512,
     "cli": 2_424,
     "detectors": 4_862,
     "diagnosis": 6_837,
     "faults": 1_308,
-    "graph": 2_565,
+    "graph": 2_566,
     "lab": 9_064,
     "monitor": 2_209,
     "runtime": 4_613,
@@ -34,7 +34,7 @@ LINES = {
 
 # What a command imports at any time; packages' own `__init__` are not counted.
 IMPORTED = {"dig.cli.check": 12_950, "dig.cli.report": 10_620, "dig.cli.run": 24_400}
-LOADED_BY_WRAP = 12_575
+LOADED_BY_WRAP = 12_600
 """What is loaded when a wrapped team of plain callables has answered."""
 
 # All packages together: fillers per 1,000 names, participles and leaning first lines in per cent.

@@ -17,17 +17,9 @@ from typing import Any
 from dig._util.frozen import frozen
 from dig._util.ranges import RangeSet, union
 from dig._util.text import counted, cut, join_clauses, name, one_line
+from dig.graph import records
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import (
-    BUDGET,
-    NEVER_RAN,
-    Emit,
-    End,
-    FindingRow,
-    IncidentRow,
-    Record,
-    base_name,
-)
+from dig.graph.records import NEVER_RAN, Emit, End, FindingRow, IncidentRow, Record, base_name
 
 from .finding import Finding
 
@@ -86,7 +78,7 @@ class Headlines:
             _remember(self._errors, record.activation, record)
         elif isinstance(record, Emit) and record.by is None:
             _remember(self._posed, record.event, record.us)
-        elif isinstance(record, IncidentRow) and record.what in (NEVER_RAN, BUDGET):
+        elif isinstance(record, IncidentRow) and record.what in (NEVER_RAN, records.BUDGET):
             detail = record.detail if isinstance(record.detail, Mapping) else {}
             for event in detail.get("events") or ():
                 _remember(self._never_ran, str(event), str(detail.get("agent")))

@@ -154,7 +154,8 @@ class InteractionGraph(GraphState):
         if activation is None and self.ended is not None and self.ended.id == name:
             activation = self.ended
         if activation is not None:
-            return union([event.sources for event in activation.inputs])
+            inputs = activation.inputs
+            return inputs[0].sources if len(inputs) == 1 else union(e.sources for e in inputs)
         v = self.history.activation(name)
         edges = () if v is None else self.history.edges(v)
         return union([self.sources_of(edge.event) for edge in edges])

@@ -17,6 +17,7 @@ from dig.errors import BudgetExceeded
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     BUDGET,
+    NOTICE,
     SYSTEM,
     Emit,
     End,
@@ -33,7 +34,7 @@ from .spending import Account, Stage, TeamSpending
 
 
 class HostSpending(TeamSpending):
-    """The accounts of a run whose activations are turns.
+    """The accounts of a run whose activations are turns; a follower of the run's records.
 
     Attributes:
         at_work: The accounts of the activations in progress.
@@ -47,6 +48,11 @@ class HostSpending(TeamSpending):
         self.at_work: dict[str, list[Account]] = {}
         self.last: dict[str, Account] = {}
         self.next_last: Account | None = None
+        self._ended: list[Account] = []  # of the latest ended activation, whose outputs come next
+
+    def __call__(self, record: Record) -> None:
+        """Take a record into account."""
+        self.write((record,))
 
     def write(self, records: Sequence[Record]) -> None:
         """Take records into account, also those of a run that is resumed."""
@@ -54,9 +60,11 @@ class HostSpending(TeamSpending):
             if type(record) is Start:
                 self._start(record)
             elif type(record) is End:
-                self.charge(self.at_work.pop(record.activation, ()), record.usage)
-            elif type(record) is Emit:
-                self.note_output(record)
+                self._ended = self.at_work.pop(record.activation, [])
+                self.charge(self._ended, record.usage)
+            elif type(record) is Emit and record.by not in (None, SYSTEM):
+                if record.type != NOTICE:
+                    self.note_output(self._ended, record.to, record.payload)
             elif type(record) is IncidentRow and record.what == BUDGET:
                 self._note_incident(record)
 
@@ -64,12 +72,11 @@ class HostSpending(TeamSpending):
         """The accounts of the requests in a state after that of the limit."""
         return [account for account in self.limited if account.stage == stage]
 
-    def of_answer(self, event: str) -> list[Account]:
-        """The accounts of the requests that are answered: in a last turn, the stopped request."""
+    def of_answer(self, event: str, problems: Sequence[str]) -> list[Account]:
+        """In a last turn, the account of the stopped request."""
         history = self._graph.history
-        # An agent that remembers has earlier requests behind its answer, too.
         last = self.last.get(history.by(history.event_number(event)) or "")
-        return self.accounts((event,)) if last is None else [last]
+        return super().of_answer(event, problems) if last is None else [last]
 
     def _start(self, record: Start) -> None:
         last, self.next_last = self.next_last, None
@@ -146,7 +153,7 @@ class HostBudget:
         """Note the accepted answers among some effects."""
         for effect in effects:
             if isinstance(effect, Answered):
-                self.spending.answered(self.spending.of_answer(effect.event))
+                self.spending.answered(self.spending.of_answer(effect.event, effect.problems))
 
     # --- inside ---
 

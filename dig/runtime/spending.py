@@ -1,37 +1,31 @@
 """Spending: the turns, tokens, dollars and seconds of requests, and the requests at a limit.
 
-`TeamSpending` follows the records of a run. Hosts and wrappers ask `refuses` before an agent's
-turn; a request at a limit gets one more turn of its entry agent, and then none. A turn costs a few
-look-ups: the accounts behind an event are kept by its sources.
+Hosts and wrappers ask `TeamSpending.refuses` before an agent's turn; a request at a limit gets one
+more turn of its entry agent, and then none. A turn costs a few look-ups: until an account is near a
+limit, each sum is compared with a single number.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 from typing import Any, Literal
 
-from dig._util.ranges import RangeSet, union
+from dig._util.ranges import NOTHING, RangeSet, union
 from dig._util.redaction import masking_logger
 from dig.detectors.budget import ANY_MODEL, UNITS, TeamBudget, limit_text
 from dig.errors import BudgetExceeded
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import (
-    NOTICE,
-    SYSTEM,
-    TOOL,
-    Emit,
-    Record,
-    base_name,
-)
+from dig.graph.records import TOOL, base_name
 
 logger = masking_logger("dig")
 
 ALARM_SHARE = 0.8
 """The share of a limit at which an alarm is raised."""
 
-MOST_KNOWN = 256
-"""The sets of sources for which the accounts are kept."""
+LEAST_FORGOTTEN = 256
+"""The number of accounts from which on those of evicted requests are forgotten."""
 
 MOST_OUTPUTS = 10
 """The number of outputs to the entry agent that are kept for the caller."""
@@ -55,6 +49,9 @@ class Account:
         is_answered: Whether an answer was accepted.
         outputs: The last outputs to the entry agent; latest: that to any agent.
         spent: The spending, by the name of the limit.
+        alarms: The spending from which on an account is near a limit, by the name of the limit.
+        alarm_at: The time from which on it is near that of `seconds`.
+        is_near: Whether it was near one, so that the limits themselves must be looked at.
         unpriced: A model that was used and has no price.
         warned: The limits that an alarm was raised for.
         reached: The limit that has stopped the request, as the detail of the incident.
@@ -67,6 +64,9 @@ class Account:
         self.is_answered = False
         self.outputs, self.latest = deque[Any](maxlen=MOST_OUTPUTS), deque[Any](maxlen=1)
         self.spent: dict[str, float] = dict.fromkeys(UNITS, 0)
+        self.alarms = {unit: ALARM_SHARE * limits.get(unit, inf) for unit in UNITS}
+        self.alarm_at = began + ALARM_SHARE * limits.get("seconds", inf)
+        self.is_near = False
         self.warned: set[str] = set()
         self.reached: dict[str, Any] = {}
 
@@ -111,7 +111,7 @@ class Account:
 
 
 class TeamSpending:
-    """The accounts of a run, by request; a follower of the run's records.
+    """The accounts of a run, by request.
 
     Attributes:
         due: The details of incidents to be written down.
@@ -127,65 +127,58 @@ class TeamSpending:
         team = Account(None, budget.team.limits(), now())
         self._team = [team] if team.limits else []
         self._accounts: dict[str, Account] = {}
-        self._known: dict[tuple[int, ...], list[Account]] = {}  # by sources
+        self._most_accounts = LEAST_FORGOTTEN
+        self._latest: tuple[RangeSet, list[Account]] = NOTHING, []
         self.due: list[dict[str, Any]] = []
         self.limited: list[Account] = []
 
-    # --- records ---
-
-    def __call__(self, record: Record) -> None:
-        """Take a record into account."""
-        self.write((record,))
-
-    def write(self, records: Sequence[Record]) -> None:
-        """Note what the records give to agents."""
-        for record in records:
-            if type(record) is Emit:
-                self.note_output(record)
-
-    def note_output(self, record: Emit) -> None:
-        """Note the output of an agent to others, for the caller of a request without an answer."""
-        if record.by not in (None, SYSTEM) and record.type != NOTICE:
-            names = [*map(base_name, record.to)]
-            for account in self.accounts((record.event,)):
-                (account.outputs if account.entry in names else account.latest).append(
-                    record.payload
-                )
-
-    def evicted(self, eviction: object) -> None:
-        """Forget the accounts of evicted requests."""
-        knows = self._graph.knows
-        self._accounts = {name: account for name, account in self._accounts.items() if knows(name)}
-        self.limited = [it for it in self.limited if it.request in self._accounts]
-        self._known.clear()  # sources have new numbers
+    def note_output(self, accounts: Iterable[Account], to: Iterable[str], payload: Any) -> None:
+        """Note the output of an agent, for the caller of a request without an answer."""
+        for account in accounts:
+            is_for_entry = account.entry in map(base_name, to)
+            (account.outputs if is_for_entry else account.latest).append(payload)
 
     # --- before a turn ---
 
     def accounts(self, events: Iterable[str]) -> list[Account]:
         """The accounts of the requests behind some events."""
-        graph, sources = self._graph, list[RangeSet]()
-        for event in events:
-            state = graph.live.get(event)
-            if state is not None:
-                sources.append(state.sources)
-            elif graph.knows(event):
-                sources.append(graph.sources_of(graph.history.event_number(event)))
+        live, closed = self._graph.live, self._closed_sources
+        sources = [live[event].sources if event in live else closed(event) for event in events]
         return self.accounts_of(sources[0] if len(sources) == 1 else union(sources))
+
+    def _closed_sources(self, event: str) -> RangeSet:
+        return self._graph.event(event).sources if self._graph.knows(event) else NOTHING
 
     def accounts_of(self, sources: RangeSet) -> list[Account]:
         """The accounts of the requests with some source numbers; a run has a single request."""
-        accounts = self._known.get(sources.ranges)
-        if accounts is None:
-            graph = self._graph
+        if sources is not self._latest[0]:
+            graph, accounts = self._graph, self._accounts
             requests = graph.source_ids(sources if graph.run.session else [0] if sources else [])
-            for request in requests:
-                if request not in self._accounts:
-                    self._accounts[request] = Account(request, self._limits, self._now())
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            accounts = [self._accounts[request] for request in requests]
-            self._known[sources.ranges] = accounts
-        return accounts
+            opened = [accounts.get(request) or self._open(request) for request in requests]
+            self._latest = sources, opened  # a check and the turn after it have the same sources
+        return self._latest[1]
+
+    def _open(self, request: str) -> Account:
+        """Open the account of a request, and forget those of evicted requests now and then."""
+        accounts, knows = self._accounts, self._graph.knows
+        if len(accounts) >= self._most_accounts:
+            for evicted in [name for name in accounts if not knows(name)]:
+                del accounts[evicted]
+            self.limited = [it for it in self.limited if it.request in accounts]
+            self._most_accounts = 2 * len(accounts) + LEAST_FORGOTTEN
+        account = accounts[request] = Account(request, self._limits, self._now())
+        return account
+
+    def of_answer(self, event: str, problems: Sequence[str]) -> list[Account]:
+        """The accounts of the requests behind an accepted answer.
+
+        Args:
+            event: The answer.
+            problems: The events from outside that it answers, also by what its agent remembers.
+        """
+        if len(problems) == 1 and problems[0] in self._accounts:
+            return [self._accounts[problems[0]]]  # no need to walk back to the first turn
+        return self.accounts((event,))
 
     def in_progress(self) -> list[Account]:
         """The accounts of the requests that go on without an answer."""
@@ -207,7 +200,9 @@ class TeamSpending:
         """Whether a request is at a limit of the request or of the team."""
         if account.stage != "open":
             return True
-        for holder in (account, *self._team):
+        for holder in (account, *self._team) if self._team else (account,):
+            if not (holder.is_near or (holder.alarm_at < inf and self._now() >= holder.alarm_at)):
+                continue
             for limit in holder.at(1.0, self._now()):
                 if limit != but:
                     account.reached = {**holder.detail(limit), "event": account.request}
@@ -233,10 +228,10 @@ class TeamSpending:
 
     def begin_turn(self, agent: str, accounts: Iterable[Account]) -> None:
         """Count a turn of an agent; parts of wrappers and tools have none."""
-        name = base_name(agent)
-        if not name.rpartition("/")[2].startswith(("__", TOOL)):
+        if not agent.rpartition("/")[2].startswith(("__", TOOL)):
             for account in accounts:
-                account.entry = account.entry or name
+                if not account.entry:
+                    account.entry = base_name(agent)
             self._count(accounts, "turns", 1)
 
     def take_due(self) -> list[dict[str, Any]]:
@@ -252,6 +247,7 @@ class TeamSpending:
         """Note each limit with `ALARM_SHARE` spent, once."""
         for account in (*accounts, *self._team):
             for limit in account.at(ALARM_SHARE, self._now()):
+                account.is_near = True
                 if limit not in account.warned:
                     account.warned.add(limit)
                     self.due.append({**account.detail(limit), "stage": "warning"})
@@ -282,12 +278,19 @@ class TeamSpending:
         elif "cost_usd" not in counts and tokens:
             for account in (*accounts, *self._team):
                 account.unpriced = account.unpriced or model or "a model without a name"
+                account.alarms["dollars"] = 0
         self._count(accounts, "tokens", tokens)
         self._count(accounts, "dollars", dollars)
         for name, value in usage.items():
             self.charge(accounts, value, name)
 
     def _count(self, accounts: Iterable[Account], unit: str, amount: float) -> None:
-        for account in (*accounts, *self._team):
+        is_near = False
+        for account in (*accounts, *self._team) if self._team else accounts:
             account.spent[unit] += amount
-        self.warn(accounts)
+            if account.spent[unit] >= account.alarms[unit] or (
+                account.alarm_at < inf and self._now() >= account.alarm_at
+            ):
+                is_near = True
+        if is_near:
+            self.warn(accounts)

@@ -9,6 +9,8 @@ import pytest
 
 pytest.importorskip("ag2.network")
 
+from ag2.network import AgentClient, HumanClient
+
 import dig
 from dig.graph.records import Record
 
@@ -41,7 +43,7 @@ def ask(
 
     async def drive() -> list[Any]:
         async with team:
-            asked = (team.workflow(*RING) for _ in range(channels))
+            asked = (team.workflow(*RING, wait=600) for _ in range(channels))
             return await asyncio.gather(*asked)
 
     heard = asyncio.run(drive())
@@ -79,11 +81,39 @@ def test_without_the_floor_the_entry_agent_has_no_last_turn() -> None:
     assert session.statistics().faults == 0
 
 
-def test_channels_have_a_budget_each() -> None:
-    heard, session, _ = ask("half", {"turns": 4}, channels=8)
-    assert [len(said) for said in heard] == [4 + 1 + 1] * 8
-    assert session.statistics().partial == 8
+@pytest.mark.timeout(900)  # AG2 builds a model of pydantic for each turn
+def test_two_hundred_channels_have_a_budget_each() -> None:
+    """All at once; each is stopped by itself, after its own second turn."""
+    heard, session, records = ask("half", {"turns": 2}, channels=200)
+    assert [said[-2:] for said in heard] == [[("ann", "text", "half"), "stopped at 2 turns"]] * 200
+    assert [len(said) for said in heard] == [2 + 1 + 1] * 200
+    assert session.statistics().partial == 200
     assert session.statistics().faults == 0
+    assert session.statistics().open_turns == 0
+    partial = [row["event"] for row in incidents(records) if row["stage"] == "partial"]
+    assert len({*partial}) == len(partial) == 200
+
+
+@pytest.mark.parametrize(("answer", "turns"), [(None, 20), ("half", 5)])
+def test_who_waits_for_an_answer_gets_the_exception(answer: str | None, turns: int) -> None:
+    """Not only the end of a time: no answer is to come, whoever had the floor at the limit."""
+    team = Team(Script(), {"ann": speak(answer, "ann"), "bob": speak(answer, "bob")})
+    before = {client: client.wait_for_channel_event for client in (AgentClient, HumanClient)}
+    dig.wrap(team.hub, budget={"turns": turns})
+
+    async def drive() -> None:
+        async with team:
+            channel = await team.begin(*RING)
+            with pytest.raises(dig.BudgetExceeded, match=f"stopped at {turns} turns") as raised:
+                await team.user.wait_for_channel_event(
+                    channel_id=channel, predicate=lambda envelope: False, timeout=60
+                )
+            assert (raised.value.limit, raised.value.most) == ("turns", turns)
+            assert raised.value.partial[-1]["body"].startswith("bob")
+
+    asyncio.run(drive())
+    dig.unwrap(team.hub)
+    assert before == {client: client.wait_for_channel_event for client in before}
 
 
 def test_an_agent_that_is_asked_directly_is_stopped_too() -> None:

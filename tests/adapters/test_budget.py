@@ -11,7 +11,9 @@ import pytest
 import dig
 from dig.adapters import base
 from dig.adapters.plain import adapter
+from dig.detectors.run_so_far import RunSoFar
 from dig.errors import SettingsError
+from dig.graph.graph import InteractionGraph
 from dig.graph.records import IncidentRow, Record
 from dig.runtime import Setup
 
@@ -58,6 +60,12 @@ def test_a_ring_is_stopped_and_the_entry_agent_hands_back(mode: Any) -> None:
     assert session.result().partial
     assert session.statistics().faults == 0
     assert not incidents(records, "request_failed")
+    graph = InteractionGraph()
+    so_far = RunSoFar(graph)
+    for record in records:
+        graph.apply(record)
+        so_far(record)
+    assert so_far.counts["failed turns"] == 0
 
 
 def test_no_agent_can_catch_the_stop() -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ag2.events import ModelRequest, TextInput
 from ag2.middleware import BaseMiddleware
-from ag2.network import EV_PACKET, EV_TEXT, AgentClient
+from ag2.network import EV_CHANNEL_CLOSED, EV_PACKET, EV_TEXT, AgentClient, HumanClient
 
 from dig.adapters import base
 from dig.detectors.budget import limit_text
@@ -76,13 +76,36 @@ MESSAGES = (EV_TEXT, EV_PACKET)
 
 _patches: dict[int, HubPatches] = {}  # by the id of their hub
 _receive = AgentClient.receive
+_waits = {client: client.wait_for_channel_event for client in (AgentClient, HumanClient)}
 
 
 def attach(hub: Any, team: HubTeam) -> HubPatches:
     """Put a session between the agents of a hub."""
     patches = _patches[id(hub)] = HubPatches(hub, team)
     AgentClient.receive = _receive_patched
+    for client, wait in _waits.items():
+        client.wait_for_channel_event = _raising_at_limit(wait)
     return patches
+
+
+def _raising_at_limit(wait: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a method of clients for waiting, to raise if a budget ends the channel."""
+
+    @wraps(wait)
+    async def wait_patched(
+        client: Any, *, channel_id: str, predicate: Callable[[Any], bool], **options: Any
+    ) -> Any:
+        patches = _patches.get(id(client._hub_client._hub))
+
+        def is_awaited(envelope: Any) -> bool:
+            is_right = predicate(envelope)
+            if patches is not None and not is_right and envelope.event_type == EV_CHANNEL_CLOSED:
+                patches.raise_at_limit(channel_id)
+            return is_right
+
+        return await wait(client, channel_id=channel_id, predicate=is_awaited, **options)
+
+    return wait_patched
 
 
 @wraps(_receive)
@@ -121,6 +144,8 @@ class HubPatches:
         _patches.pop(id(self._hub), None)
         if not _patches:
             AgentClient.receive = _receive
+            for client, wait in _waits.items():
+                client.wait_for_channel_event = wait
 
     def _add_client(self, client: Any) -> None:
         name, agent = client.passport.name, getattr(client, "agent", None)
@@ -160,6 +185,12 @@ class HubPatches:
         """Close the channel of a request at a limit of the budget."""
         reason = limit_text(account.reached)
         await self._hub.close_channel(envelope.channel_id, reason=reason)
+
+    def raise_at_limit(self, channel: str) -> None:
+        """Raise for a caller from outside whose channel a budget has closed without an answer."""
+        exceeded = self._team.stopped.get(channel)
+        if exceeded is not None and base.current_turn(self._session) is None:
+            raise exceeded
 
     async def _dispatch(self, original: Callable[..., Any], envelope: Any, metadata: Any) -> Any:
         # The hub has accepted the envelope: the last place before an agent can have it.

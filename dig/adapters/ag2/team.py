@@ -14,6 +14,7 @@ from dig.adapters import base
 from .routes import EnvelopeRoute, forecast, has_floor, is_here
 
 if TYPE_CHECKING:
+    from dig.errors import BudgetExceeded
     from dig.runtime.spending import Account
 
 
@@ -91,7 +92,8 @@ class HubTeam(base.AdapterState):
         self._awaiting: dict[str, base.Turn] = {}  # channel -> the turn that has delegated over it
         self._external: set[str] = set()  # channels over which a question came from outside
         self._last: dict[str, Account] = {}  # event -> the account whose last turn is about it
-        self.stopped: set[str] = set()  # channels that a budget has stopped
+        # The channels that a budget has stopped, and what to raise if there is no answer.
+        self.stopped: dict[str, BudgetExceeded | None] = {}
 
     # --- a message is sent ---
 
@@ -133,24 +135,28 @@ class HubTeam(base.AdapterState):
         if not self.session.guard.call(self.handoff, packet, default=False):
             outgoing.answer = run.turn.submit(outgoing.payload, bounces=False)
         else:
-            run.turn.fail(account.exceeded(), submits=True, kind="limit")
+            self._fail(run.turn, outgoing.envelope, account)
+
+    def _fail(self, turn: base.Turn, envelope: Any, account: Account) -> None:
+        """End a request at a limit without an answer."""
+        exceeded = self.stopped[envelope.channel_id] = account.exceeded()
+        turn.fail(exceeded, submits=True, kind="limit")
 
     def refuse(self, client: Any, envelope: Any, event: str, instance: str) -> Account | None:
         """The account of a request without budget; ``None``: the agent may work on a message.
 
         The entry agent has the last turn, if the channel gives it the floor at the limit.
         """
-        budget, name = self.session.budget, client.passport.name
-        account = None if budget is None else budget.refuses(event)
-        if account is None or budget is None:
+        account = self.session.refuses(event)
+        if account is None:
             return None
-        if account.entry == name and budget.hand_back(account):
+        if account.entry == client.passport.name and self.session.hand_back(account):
             self._last[event] = account
             return None
-        self.stopped.add(envelope.channel_id)
+        self.stopped.setdefault(envelope.channel_id)
         if account.stage != "over":
             turn = self.session.begin(instance, (event,), at_once=True)
-            turn.fail(account.exceeded(), submits=True, kind="limit")
+            self._fail(turn, envelope, account)
         return account
 
     def is_bounced(self, outgoing: OutgoingEnvelope) -> bool:
@@ -230,7 +236,7 @@ class HubTeam(base.AdapterState):
         run.event, run.last_of = event, self._last.pop(event, None)
         if run.last_of is not None:
             turn.notebook.texts.append(run.last_of.note)
-            self.stopped.add(envelope.channel_id)  # nothing that follows it begins a turn
+            self.stopped[envelope.channel_id] = None  # nothing that follows it begins a turn
         return run
 
     def has_note(self, client: Any, channel_id: str) -> bool:

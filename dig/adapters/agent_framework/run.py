@@ -84,11 +84,11 @@ class WorkflowRun:
 
     def last_round(self) -> list[WorkflowMessage]:
         """The latest input of the entry executor, for its last turn in a stopped run."""
-        account, budget, team = self.stopped, self._session.budget, self._team
-        if account is None or budget is None or not self.refused or not team.has_iterations_left:
+        account, team = self.stopped, self._team
+        if account is None or not self.refused or not team.has_iterations_left:
             return []
         name = team.executor(account.entry)
-        if team.inner(name) is None or not budget.hand_back(account):
+        if team.inner(name) is None or not self._session.hand_back(account):
             return []
         self._before = len(self.outputs)
         message = replace(self.inputs[name], source_id=INTERNAL_SOURCE_ID(name), target_id=name)

@@ -347,10 +347,10 @@ class WorkflowTeam(base.AdapterState):
 
     def refuse(self, delivery: handlers.ExecutorDelivery) -> bool:
         """Refuse the turn of a handler at a limit of the budget; its events go elsewhere."""
-        budget, run = self.session.budget, self.run
-        if budget is None or run is None or (run.refused and run.refused in delivery.events):
+        run = self.run
+        if run is None or (run.refused and run.refused in delivery.events):
             return False
-        account = budget.refuses(*delivery.events)
+        account = self.session.refuses(*delivery.events)
         if account is None:
             return False
         run.stopped, to = account, self.end

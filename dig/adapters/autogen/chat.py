@@ -171,14 +171,12 @@ class GroupChatState(base.AdapterState):
     def refuse(self) -> Account | None:
         """The account of a stopped request, before the next speakers are selected."""
         events = [event.id for name in self._pending() for event in self._turns[name].events]
-        if self.session.budget is not None and events:
-            self.stopped = self.session.budget.refuses(*events)
+        self.stopped = self.session.refuses(*events) or self.stopped
         return self.stopped
 
     def hands_back(self, account: Account) -> bool:
         """Whether the entry agent is to speak now, for the last time."""
-        budget = self.session.budget
-        return budget is not None and account.entry in self._handoffs and budget.hand_back(account)
+        return account.entry in self._handoffs and self.session.hand_back(account)
 
     def has_answer(self) -> bool:
         """Whether the last speaker has said something, instead of handing over."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from dig.detectors.budget import TeamBudget
 from dig.errors import BudgetStop
-from dig.graph.records import BUDGET
-from dig.monitor.messages import Answered, Effect
+from dig.graph.records import BUDGET, NOTICE
+from dig.monitor.messages import Answered, Effect, Output
 from dig.runtime.spending import Account, TeamSpending
 
 from .call_errors import is_called_off, links
@@ -20,8 +21,9 @@ from .turn import Turn
 class SessionBudget:
     """The budget of a session.
 
-    An adapter asks `refuses` before a turn. At a limit it starts no further agent, gives the entry
-    agent a turn if `hand_back` says so, and raises `Account.exceeded()` without an answer.
+    An adapter asks `Session.refuses` before a turn. At a limit it starts no further agent, gives
+    the entry agent a turn if `Session.hand_back` says so, and raises `Account.exceeded()` without
+    an answer.
 
     Attributes:
         guard: The guard of the session.
@@ -41,41 +43,13 @@ class SessionBudget:
         needed = {"stop", "meter"} if self.is_metered else {"stop"}
         demand(needed, capabilities, f"to keep a budget: {team}")
         self.guard, self.partial = guard, 0
-        self._spending = TeamSpending(budget, guard.monitor.graph, guard.now)
-        guard.monitor.follow(self._spending)
+        self._graph = guard.monitor.graph
+        self._spending = TeamSpending(budget, self._graph, guard.now)
 
     def accounts(self, *events: str) -> list[Account]:
         """The accounts of the requests behind some events."""
         none = list[Account]()
         return self.guard.run(self._spending.accounts, events, default=none)
-
-    def refuses(self, *events: str, but: str = "") -> Account | None:
-        """Stop the request of some events if the budget is used up.
-
-        Args:
-            *events: The events.
-            but: A limit that does not matter: that of `turns`, in the midst of one.
-
-        Returns:
-            The account of the request; ``None``: a turn about the events may begin.
-        """
-        return self.guard.run(self._refuse, events, but, default=None)
-
-    @in_step(False)
-    def hand_back(self, account: Account, turn: Turn | None = None) -> bool:
-        """Whether a stopped request has the last turn now: once.
-
-        Args:
-            account: The account of the request.
-            turn: The turn of the entry agent, which gets the note; ``None``: see `Account.note`.
-        """
-        is_last = account.stage == "stopped"
-        if is_last:
-            account.stage = "last"
-        if is_last and turn is not None:
-            turn.act()
-            turn.notebook.texts.append(account.note)
-        return is_last
 
     def stopped(self, event: str, error: BaseException) -> Account | None:
         """The account of a stopped request ended by an error; ``None``: none, or cancelled."""
@@ -84,11 +58,12 @@ class SessionBudget:
         return next((it for it in self.accounts(event) if it.stage in ("stopped", "last")), None)
 
     @in_step(None)
-    def spend(self, turn: Turn, usage: Mapping[str, Any]) -> None:
+    def spend(self, turn: Turn, accounts: list[Account], usage: Mapping[str, Any]) -> None:
         """Add the usage of a call of a model.
 
         Args:
             turn: The turn of the agent.
+            accounts: The accounts of the requests that it works for.
             usage: `input_tokens`, `output_tokens`, and if known `model`, `cached_tokens` (of those
                 that were sent) and `cost_usd`.
         """
@@ -97,26 +72,37 @@ class SessionBudget:
             for name, amount in usage.items():
                 if name != "model" and isinstance(amount, int | float):
                     counts[name] = counts.get(name, 0) + amount
-            sources = self.guard.monitor.graph.activation_sources(turn.activation)
-            self._spending.charge(self._spending.accounts_of(sources), usage)
+            self._spending.charge(accounts, usage)
             self._write_due()
 
     # --- inside a step ---
 
     def begin(self, turn: Turn) -> None:
-        """Count the turn of an agent."""
-        sources = self.guard.monitor.graph.activation_sources(turn.activation or "")
-        self._spending.begin_turn(turn.instance, self._spending.accounts_of(sources))
-        self._write_due()
+        """Count the turn of an agent; all spending is charged to the requests at the beginning."""
+        spending, graph = self._spending, self._graph
+        accounts = spending.accounts_of(graph.activation_sources(turn.activation or ""))
+        spending.begin_turn(turn.instance, accounts)
+        turn.spend = partial(self.spend, turn, accounts)
+        turn.note_outputs = partial(self.note_outputs, accounts)
+        if spending.due:
+            self._write_due()
+
+    def note_outputs(self, accounts: list[Account], outputs: Iterable[Output]) -> None:
+        """Note the outputs of an activation, for the caller of a request at a limit."""
+        for output in outputs:
+            if output.type != NOTICE:
+                self._spending.note_output(accounts, output.to, output.payload)
 
     def take(self, effects: Iterable[Effect]) -> None:
         """Note the accepted answers among some effects."""
         for effect in effects:
             if isinstance(effect, Answered):
-                self._spending.answered(self._spending.accounts((effect.event,)))
+                accounts = self._spending.of_answer(effect.event, effect.problems)
+                self._spending.answered(accounts)
                 self._write_due()
 
-    def _refuse(self, events: Iterable[str], but: str) -> Account | None:
+    def refuse(self, events: Iterable[str], but: str = "") -> Account | None:
+        """Do what `Session.refuses` says."""
         account = self._spending.refuses(self._spending.accounts(events), but)
         if account is not None:
             self._spending.stop(account)

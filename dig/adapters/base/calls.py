@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from functools import partial
 from inspect import iscoroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dig.errors import BudgetExceeded, BudgetStop
 from dig.graph.records import TOOL, TOOL_CALL, Failure
@@ -20,6 +20,9 @@ from .payload import Pieces, as_payload
 from .session import Session
 from .trampoline import flat
 from .turn import Turn
+
+if TYPE_CHECKING:
+    from dig.runtime.spending import Account
 
 StartAgent = Callable[[str, tuple[str, ...]], Any]
 """Starts an agent, by its name, with the notes that stand beside the call."""
@@ -64,6 +67,7 @@ class Call:
         self._caller = current_turn(session)
         self._depth = self._caller.depth + 1 if self._caller else 0
         self._turn: Turn | None = None
+        self._refused: Account | None = None  # of a request at a limit of the budget
         self._answer = ""
         # One step: no other turn may take the instance before the event is sent to it.
         self.event, self._instance = self.guard.run(self._send, default=("", agent))
@@ -109,7 +113,6 @@ class Call:
         """
         with self:
             self._session.block_until_released(self.event)
-            self._check_budget()
             turn, begun = self._begin(), list[Awaitable[Any]]()
             while True:
                 try:
@@ -138,25 +141,15 @@ class Call:
         self._fail(error)
         self._caller = None
 
-    def _check_budget(self) -> None:
-        """Refuse the agent's turn at a limit of the budget."""
-        budget = self._session.budget
-        account = None if budget is None else budget.refuses(self.event)
-        if account is not None:
-            # A request that has no turn at all has no agent to hand anything back.
-            raise account.exceeded() if self._caller is None else BudgetStop
-
     def _hands_back(self, turn: Turn, error: BaseException, *, again: bool = True) -> bool:
         """Whether an agent asked from outside has the last turn now, after an error at a limit.
 
         Raises:
             BudgetExceeded: It has had its last turn, or cannot begin `again`.
         """
-        budget = self._session.budget
-        if budget is None or self._caller is not None:
-            return False
-        account = budget.stopped(self.event, error)
-        if account is None or (again and budget.hand_back(account, turn)):
+        session = self._session
+        account = session.stopped_by(error, self.event) if self._caller is None else None
+        if account is None or (again and session.hand_back(account, turn)):
             return account is not None
         raise account.exceeded() from error
 
@@ -197,19 +190,27 @@ class Call:
         return send(self._payload, instance), instance
 
     async def _begin_when_released(self) -> Turn:
-        if self._session.budget is not None:
-            await self._session.wait_until_released(self.event)
-            self._check_budget()
-        turn = self.guard.run(self._begin_unless_held, default=None)
+        turn = self.guard.run(self._begin_if_allowed, default=None)
         if turn is None:
-            await self._session.wait_until_released(self.event)
-        return turn or self._begin()
+            if self._refused is None:
+                await self._session.wait_until_released(self.event)
+            turn = self._begin()
+        return turn
 
-    def _begin_unless_held(self) -> Turn | None:
-        return None if self._session.holds.is_held(self.event) else self._begin_turn()
+    def _begin_if_allowed(self) -> Turn | None:
+        """Begin the turn unless the event is held, or the request is at a limit of the budget."""
+        session = self._session
+        if session.holds.is_held(self.event):
+            return None
+        self._refused = None if session.budget is None else session.budget.refuse((self.event,))
+        return self._begin_turn() if self._refused is None else None
 
     def _begin(self) -> Turn:
-        turn = self.guard.run(self._begin_turn, default=None)
+        """Begin the turn of a released event."""
+        turn = self.guard.run(self._begin_if_allowed, default=None)
+        if self._refused is not None:
+            # A request that has no turn at all has no agent to hand anything back.
+            raise self._refused.exceeded() if self._caller is None else BudgetStop
         return turn or Turn(self.guard, self._session.holds, "", ())
 
     def _begin_turn(self) -> Turn:
@@ -230,14 +231,14 @@ class Call:
         session.release(self._answer or self.event)
         if caller is None:
             kind: Failure = "limit" if isinstance(error, self.limits) else "error"
-            (self._turn or self._begin()).abandon(error, answer=self._answer, kind=kind)
+            (self._turn or self._begin_turn()).abandon(error, answer=self._answer, kind=kind)
             return
         caller.call_failed(self.event)
         if self._turn is None and caller.is_open:  # the agent never ran
             session.withdraw(self._instance, (self.event,), caller.instance)
             caller.receive(self.event)
             return
-        turn = self._turn or self._begin()
+        turn = self._turn or self._begin_turn()
         caller.receive(turn.abandon(error, caller.address, answer=self._answer))
 
 

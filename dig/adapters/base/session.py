@@ -49,6 +49,8 @@ from .turn import Turn, recipients
 from .watchdog import Watchdog
 
 if TYPE_CHECKING:
+    from dig.runtime.spending import Account
+
     from .budget import SessionBudget
 
 Mode = Literal["observe", "heal"]
@@ -315,6 +317,42 @@ class Session:
         """Start a thread for findings of time, in a session without such a thread."""
         self._watchdog.use()
 
+    # --- at a limit of the budget ---
+
+    def refuses(self, *events: str, but: str = "") -> Account | None:
+        """Stop the request of some events if the budget is used up.
+
+        Args:
+            *events: The events.
+            but: A limit that does not matter: that of `turns`, in the midst of one.
+
+        Returns:
+            The account of the request; ``None``: a turn about the events may begin.
+        """
+        if self.budget is None:
+            return None
+        return self.guard.run(self.budget.refuse, events, but, default=None)
+
+    @in_step(False)
+    def hand_back(self, account: Account, turn: Turn | None = None) -> bool:
+        """Whether a stopped request has the last turn now: once.
+
+        Args:
+            account: The account of the request.
+            turn: The turn of the entry agent, which gets the note; ``None``: see `Account.note`.
+        """
+        is_last = account.stage == "stopped"
+        if is_last:
+            account.stage = "last"
+        if is_last and turn is not None:
+            turn.act()
+            turn.notebook.texts.append(account.note)
+        return is_last
+
+    def stopped_by(self, error: BaseException, event: str) -> Account | None:
+        """The account of a stopped request ended by an error; ``None``: none, or cancelled."""
+        return None if self.budget is None else self.budget.stopped(event, error)
+
     # --- for the user ---
 
     @property
@@ -423,7 +461,6 @@ class Session:
         turn.act()
         if self.budget is not None:
             self.budget.begin(turn)
-            turn.spend = partial(self.budget.spend, turn)
 
     def _stop_waiting(self, event: str, error: Exception) -> None:
         self.holds.release(event)  # a held event would keep back whatever comes after it

@@ -99,7 +99,7 @@ class Turn:
         outer: The turn in whose code this one was begun, of whatever session.
         notebook: The notes of the monitor for this turn.
         usage: The usage of models by the activation in progress, if there is a budget.
-        spend: Adds the usage of a call of a model (`SessionBudget.spend`), if there is a budget.
+        spend, note_outputs: What `SessionBudget` does, if there is a budget.
     """
 
     def __init__(
@@ -131,11 +131,9 @@ class Turn:
         self.events: list[Pending] = []
         self._outputs: list[str] = []
         self.submitted, self.bounces, self.is_open = "", True, True
-        self.depth = 0
         self.outer: Turn | None = None
         self._mine = None if events is None else set(events)  # to be taken up at the next start
-        self._awaited = 0  # answers that have not come yet
-        self._waits = 0  # blocks of the agent's code that wait on purpose
+        self.depth, self._awaited, self._waits = 0, 0, 0  # answers to come; waits on purpose
         self._activation: str | None = None
         self._inputs: dict[str, Fate] = {}  # of the activation in progress
         self._queue: list[Output] = []
@@ -143,6 +141,7 @@ class Turn:
         self.received: tuple[str, Any] = ("", None)
         self.usage: dict[str, Any] = {}
         self.spend: Callable[[Mapping[str, Any]], object] = lambda usage: None
+        self.note_outputs: Callable[[list[Output]], object] = lambda outputs: None
         # With same_work, the latest messages: event, payload, recipients.
         self._sent: list[tuple[str, Any, set[str]]] | None = [] if same_work else None
 
@@ -549,6 +548,7 @@ class Turn:
             raise
         if failure is not None and failure.stack:
             ask(monitor.incident, *stack_incident(activation, failure.stack))
+        self.note_outputs(outputs)
         return [*monitor.graph.outputs]
 
     def _send(self, outputs: list[Output], answers: int) -> tuple[str, ...]:

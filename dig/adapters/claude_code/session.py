@@ -109,7 +109,7 @@ class CodingSession:
             turn.act()
 
     def _stop_subagent(self, turn: Turn, hook: dict[str, Any], missing: list[str]) -> _Reply:
-        """End the turn of a subagent with its report, or hold the subagent."""
+        """End the turn of a subagent with a report, or hold the subagent."""
         name, kind = turn.instance, hook["hook_event_name"]
         # An agent that is woken by one report is not held again for the others.
         reasons = self._reasons(name, missing)
@@ -122,7 +122,7 @@ class CodingSession:
         return {}
 
     def _stop_main(self, turn: Turn, hook: dict[str, Any], missing: list[str]) -> _Reply:
-        """Take the answer of the main agent; hold it, or wait for reports that were not read."""
+        """Take the answer of the main agent, hold the agent, or wait for unread reports."""
         reasons = self._reasons(MAIN, missing)
         holds = self._may_hold(hook) and (bool(reasons) or not missing)
         if missing and not holds:

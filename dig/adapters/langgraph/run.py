@@ -126,9 +126,8 @@ class GraphRequest(AdapterState):
         """Begin the turn of a node, with the events released by now."""
         if work.delivery is None or work.turn is not None:
             return
-        budget, account = self.session.budget, None
-        if budget is not None and work.node in self.team.nodes:
-            account = budget.refuses(*work.delivery.events)
+        budget = self.session.budget if work.node in self.team.nodes else None
+        account = None if budget is None else budget.refuse(work.delivery.events)
         if account is None:
             work.turn = self._begin_turn(work.delivery)
         else:
@@ -141,8 +140,7 @@ class GraphRequest(AdapterState):
             outer = outer.within.request
         outer.refused = work.refused = account
         assert delivery is not None
-        assert self.session.budget is not None
-        if account.entry not in self.team.nodes or not self.session.budget.hand_back(account):
+        if account.entry not in self.team.nodes or not self.session.hand_back(account):
             self._withdraw(delivery, self.end_delivery())
             return
         work.node, work.delivery = account.entry, self.pending.new(account.entry)

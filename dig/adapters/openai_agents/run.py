@@ -157,11 +157,11 @@ class MonitoredRun(base.AdapterState):
         Raises:
             MaxTurnsExceeded: There is no budget; of a stream from outside `BudgetExceeded`.
         """
-        budget, within = self.session.budget, "" if events else "turns"
-        if budget is None or self._is_last or self.has_failed:
+        if self.session.budget is None or self._is_last or self.has_failed:
             return
+        within = "" if events else "turns"
         events = events or tuple(event.id for event in self._turn().events)
-        account = budget.refuses(*events, but=within)
+        account = self.session.refuses(*events, but=within)
         if account is not None:
             is_final = self.caller is None and (self._is_streamed or not account.entry)
             raise account.exceeded() if is_final else MaxTurnsExceeded(account.note)
@@ -172,14 +172,13 @@ class MonitoredRun(base.AdapterState):
         Raises:
             BudgetExceeded: The agent has handed over, called a tool or raised.
         """
-        budget, data = self.session.budget, error.run_data
-        account = None if budget is None else budget.stopped(self._question, error)
-        if account is None or self.caller is not None or data is None or budget is None:
+        account, data = self.session.stopped_by(error, self._question), error.run_data
+        if account is None or self.caller is not None or data is None:
             raise error
         inputs = ItemHelpers.input_to_new_input_list(data.input)
         inputs += [item.to_input_item() for item in data.new_items]
         agent, self._may_bounce, self._is_last = self.team.agents.get(account.entry), False, True
-        if agent is not None and budget.hand_back(account):
+        if agent is not None and self.session.hand_back(account):
             self.step(self._begin_last, account.entry, default=None)
             inputs = [*self.team.annotate(inputs, (account.note,))]
             with suppress(Exception):

@@ -135,12 +135,11 @@ class RunHooks(AbstractCapability[Any]):  # type: ignore[misc]
             BudgetExceeded: The entry agent has had its last request.
             UsageLimitExceeded: The agent was asked by another one.
         """
-        budget, turn = self._session.budget, self._call.turn
-        if budget is None or self._is_last:
+        if self._session.budget is None or self._is_last:
             self._is_last = False
             return
-        events = (event.id for event in turn.events)
-        account = budget.refuses(*events, but="turns")
+        events = (event.id for event in self._call.turn.events)
+        account = self._session.refuses(*events, but="turns")
         if account is not None:
             error = UsageLimitExceeded(account.note)
             if not self._call.hands_back(error):
