@@ -492,9 +492,8 @@ class Monitor:
         watch = self._recorder.watch
         due = [watch.due if exact else watch.not_before]
         if any(self._later):
-            due += [self._gates.deadline(), self._approvals.deadline()]
-            due += [ladder.due for ladder in self._healing.timed]
-            due += [self._schedule.deadline(self.is_quiet), self._holds.late_work.deadline()]
+            due += [it.deadline() for it in (self._gates, self._approvals, self._holds.late_work)]
+            due += [self._schedule.deadline(self.is_quiet), *(it.due for it in self._healing.timed)]
         return min([us / 1_000_000 for us in due if us is not None], default=None)
 
     # --- inside a call, in order ---
