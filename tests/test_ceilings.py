@@ -20,7 +20,7 @@ LINES = {
     "_util": 655,
     "adapters": 10_512,
     "cli": 2_424,
-    "detectors": 4_862,
+    "detectors": 4_845,
     "diagnosis": 6_837,
     "faults": 1_308,
     "graph": 2_566,
