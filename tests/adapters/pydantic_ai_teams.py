@@ -121,10 +121,11 @@ def as_tool(inner: Agent[Any, Any], *, catches: bool = False) -> Tool[Any]:
 
 
 def shown(result: Any) -> Any:
-    """All of a result that a host would look at."""
+    """All of a result that a host would look at, without notes."""
+    said = words(result.all_messages())
     return {
         "answer": result.output,
-        "messages": words(result.all_messages()),
+        "messages": [(kind, text) for kind, text in said if not text.startswith("[monitor]")],
         "new": len(result.new_messages()),
         "usage": result.usage.requests,
     }

@@ -93,7 +93,7 @@ def test_et_an_answer_before_work_in_the_background_is_done_goes_back(seed: int)
     watched = Watched("heal")
     outcome = play(scenario(early), watched, seed=seed)
     assert "'answer': 'with b'" in str(outcome.returned)
-    assert "[monitor] Work is missing" in str(outcome.returned)
+    assert "[monitor] Work is missing" in str(outcome.per_agent()["a"])
     assert watched.patterns[0] == "ET" and watched.healed()[0] == "reroute"
     assert watched.leaves_nothing_open()
 

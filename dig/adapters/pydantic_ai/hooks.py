@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -92,8 +92,12 @@ class RunHooks(AbstractCapability[Any]):  # type: ignore[misc]
         self._call.may_bounce &= has_requests and not asks
         if not await self.hand_over(result.data.output):
             return result
+        if not (notes := self._new_notes()):  # nothing to go on with: the monitor has failed
+            self._call.may_bounce = False
+            await self.hand_over(result.data.output)
+            return result
         self._bounced = result.data
-        return ModelRequestNode(ModelRequest(parts=self._new_notes()))
+        return ModelRequestNode(ModelRequest(parts=notes))
 
     async def on_node_run_error(self, ctx: Any, *, node: Any, error: Exception) -> Any:
         """Let the first answer stand if the agent cannot give another one."""
@@ -147,7 +151,8 @@ class RunHooks(AbstractCapability[Any]):  # type: ignore[misc]
 
     def _new_notes(self) -> list[UserPromptPart]:
         """New notes for the agent, as parts of the user: notes quote agents."""
-        notes = self._call.turn.listen()
-        fresh: Iterable[str] = notes[self._shown_notes :]
+        none: tuple[str, ...] = ()
+        notes = self._session.guard.run(self._call.turn.listen, default=none)
+        fresh = notes[self._shown_notes :]
         self._shown_notes = len(notes)
         return [UserPromptPart(NOTE.format(note)) for note in fresh]
