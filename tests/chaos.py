@@ -29,20 +29,13 @@ from dig.detectors.interventions import Intervention
 from dig.detectors.policy import HEAL_ALL
 from dig.errors import RequestError
 from dig.monitor.messages import DeliveryPolicy, Effect
-from dig.monitor.policies import (
-    Broadcast,
-    Delayed,
-    Disturbed,
-    Escalating,
-    Expiring,
-    LeastLoaded,
-    ToAgents,
-)
+from dig.monitor.policies import Delayed, Disturbed, Expiring, ToAgents
 from dig.runtime import Decision, EventFate, NewEvent, Plan, Setup, View
 from dig.runtime.keyed_random import KeyedRandom
 from dig.runtime.simulator import Happening
 
 from .conservation import Allowed
+from .delivery_policies import Broadcast, Escalating, LeastLoaded
 
 NAMES = "abcde"
 BUDGET = (3, 2, 1, 1)  # so little that runs come to its end
@@ -111,17 +104,17 @@ class Chaos:
 
 def _policy(draws: KeyedRandom, to: tuple[str, ...], i: int) -> DeliveryPolicy:
     """A delivery policy, sometimes one made of others, sometimes a disturbance."""
-    after: dict[str, Any] = {"after_s": 0.01 + draws.uniform("after", i)}
-    if draws.chance(0.5, "in records", i):
-        after = {"after_t": 1 + int(draws.uniform("after", i) * 9)}
+    after_s = 0.01 + draws.uniform("after", i)
+    if draws.chance(0.5, "at once", i):
+        after_s /= 1_000_000
     plain: list[DeliveryPolicy] = [ToAgents(to), Broadcast(), LeastLoaded()]
     policy = draws.choice(plain, "plain", i)
     if draws.chance(0.5, "delayed", i):
-        policy = Delayed(policy, **after)
+        policy = Delayed(policy, after_s)
     if draws.chance(0.3, "escalating", i):
-        policy = Escalating(policy, Broadcast(), **after)
+        policy = Escalating(policy, Broadcast(), after_s)
     if draws.chance(0.3, "expiring", i):
-        policy = Expiring(policy, **after)
+        policy = Expiring(policy, after_s)
     return Disturbed(policy) if draws.chance(0.5, "disturbance", i) else policy
 
 

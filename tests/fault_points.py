@@ -199,7 +199,7 @@ def replace_then(step: Any, wrap: Callable[[DeliveryPolicy], DeliveryPolicy]) ->
     """A step whose policy left over is wrapped, too."""
     if step.then is None:
         return step
-    kept = {name: getattr(step, name) for name in ("to", "arrives", "in_s", "in_t", "expires")}
+    kept = {name: getattr(step, name) for name in ("to", "arrives", "in_s", "expires")}
     return type(step)(**kept, then=wrap(step.then), also=step.also)
 
 

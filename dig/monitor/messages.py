@@ -108,16 +108,6 @@ class Situation:
     sender: str | None
     event: str | None = None
 
-    def load(self, agent: str) -> int:
-        """The number of events in front of an agent or on their way to the agent."""
-        state = self.graph.agents[agent]
-        return len(state.buffer) + len(state.incoming)
-
-    @property
-    def is_consumed(self) -> bool:
-        """Whether an agent has consumed the event already."""
-        return self.event is not None and self.graph.event(self.event).consumed
-
 
 @frozen
 class Step:
@@ -128,7 +118,6 @@ class Step:
         arrives: Whether the event arrives now; else it stays on its way.
         then: The policy left over; ``None``: nothing more will be asked.
         in_s: Seconds until `then` is asked.
-        in_t: Records until `then` is asked, or less, when nothing else can happen before.
         expires: The policy is used up: the event is on its way to no agent any more.
         also: Further policies left over, each asked in its own time.
     """
@@ -137,7 +126,6 @@ class Step:
     arrives: bool = True
     then: DeliveryPolicy | None = None
     in_s: float | None = None
-    in_t: int | None = None
     expires: bool = False
     also: tuple[Later, ...] = ()
 
@@ -152,7 +140,6 @@ class Later:
 
     then: DeliveryPolicy
     in_s: float | None = None
-    in_t: int | None = None
     at: tuple[int, int] | None = None
 
 

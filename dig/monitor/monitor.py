@@ -155,7 +155,7 @@ class Monitor:
         self._approvals = Approvals(recorder, holds, self._gates, healing, can_hold=can_hold)
         self._later = (  # what is to happen later: the same objects as long as the run lasts
             holds.waiting, self._gates.deciding, self._approvals.open, healing.timed,
-            schedule.timers, schedule.counters, schedule.recorded, holds.late_work.due,
+            schedule.timers, schedule.recorded, holds.late_work.due,
         )  # fmt: skip
         self._keep, self._next_collection = keep, keep or 0  # rows of history
         self.graph, self.detector_seconds = recorder.graph, recorder.detector_seconds
@@ -492,8 +492,9 @@ class Monitor:
         watch = self._recorder.watch
         due = [watch.due if exact else watch.not_before]
         if any(self._later):
-            due += [it.deadline() for it in (self._gates, self._approvals, self._holds.late_work)]
-            due += [self._schedule.deadline(self.is_quiet), *(it.due for it in self._healing.timed)]
+            parts = (self._gates, self._approvals, self._holds.late_work, self._schedule)
+            due += [part.deadline() for part in parts]
+            due += [ladder.due for ladder in self._healing.timed]
         return min([us / 1_000_000 for us in due if us is not None], default=None)
 
     # --- inside a call, in order ---
@@ -512,8 +513,6 @@ class Monitor:
         if self._keep is not None and self.graph.history.rows >= self._next_collection:
             self._collect(self._keep)
         is_later = any(self._later)
-        if is_later and not (self._schedule.is_empty or self.is_quiet):
-            self._schedule.note_progress()
         recorder.look_at_clock()
         if is_later:
             self._holds.late_work.look()
@@ -550,8 +549,6 @@ class Monitor:
                 self._approvals.overrule_late()
                 self._schedule.run_recorded()
                 self._schedule.run_timers()
-                while self._schedule.run_counter(self.is_quiet):
-                    pass
             if not (recorder.new_findings or holds.held):
                 break
 

@@ -5,7 +5,6 @@ The policies themselves are in `dig.monitor.policies`, or a user's own.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from itertools import count
@@ -17,9 +16,6 @@ from .holds import Holds
 from .messages import DeliveryPolicy, Later, Output, Situation, Step
 from .recorder import Recorder
 from .sanitize import are_names
-
-MOST_IN_A_ROW = 100
-"""The number of times that policies are asked about an event while nothing else happens."""
 
 _Plan = tuple[int, int, str, DeliveryPolicy]  # when, an order, event, the policy to ask
 _RecordedPlan = tuple[int, int, int, str, DeliveryPolicy]  # the record, when, and so on
@@ -38,7 +34,6 @@ class DeliverySchedule:
 
     Attributes:
         timers: The questions for a moment, in microseconds; a heap.
-        counters: The questions for a logical time; a heap.
         recorded: The questions for the places where they were asked in a recorded run; a heap.
         postponed: By agent: the events that `schedule` lets arrive later.
     """
@@ -46,15 +41,12 @@ class DeliverySchedule:
     def __init__(self, recorder: Recorder, holds: Holds) -> None:
         """Begin with nothing planned."""
         self.timers: list[_Plan] = []
-        self.counters: list[_Plan] = []
         self.recorded: list[_RecordedPlan] = []
         self.postponed: dict[str, list[str]] = {}
         self._recorder = recorder
         self._holds = holds
         self._graph = recorder.graph
         self._order = count()
-        self._begun = 0  # activations, at the latest look
-        self._in_a_row: Counter[str] = Counter()  # how often policies were asked since, by event
 
     def emit(
         self, name: str, by: str | None, sender: str | None, output: Output, policy: DeliveryPolicy
@@ -105,30 +97,18 @@ class DeliverySchedule:
         self._cancel(event)
         self._holds.hold(event)
 
-    def deadline(self, is_quiet: bool) -> int | None:
-        """When the next policy is asked, in microseconds; now, if nothing else can happen."""
+    def deadline(self) -> int | None:
+        """When the next policy is asked, in microseconds."""
         self._drop_settled()
         timed = [plan[0] for plan in self.timers[:1]]
         for t, us, *_ in self.recorded[:1]:
             timed.append(us if self._graph.t + 1 >= t else us + 1)
-        if timed:
-            return min(timed)
-        return self._recorder.now if self.counters and is_quiet else None
+        return min(timed, default=None)
 
     @property
     def events(self) -> set[str]:
         """The events with a policy to be asked."""
-        recorded = {plan[3] for plan in self.recorded}
-        return recorded.union(plan[2] for plan in (*self.timers, *self.counters))
-
-    def note_progress(self) -> None:
-        """A request came while agents work: policies may be asked as often again."""
-        self._in_a_row.clear()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no policy is to be asked any more."""
-        return not (self.timers or self.counters or self.recorded)
+        return {*(plan[3] for plan in self.recorded), *(plan[2] for plan in self.timers)}
 
     def run_recorded(self) -> None:
         """Ask again at the recorded places, or a moment later if the run is another one.
@@ -153,25 +133,6 @@ class DeliverySchedule:
         ):
             _, _, event, policy = heappop(self.timers)
             self._ask_again(event, policy)
-
-    def run_counter(self, is_quiet: bool) -> bool:
-        """Ask the next policy due by logical time, or because nothing else can happen.
-
-        Args:
-            is_quiet: Whether no agent is at work and no gate is deciding.
-
-        Returns:
-            Whether there was one.
-        """
-        if not self.counters or self._recorder.is_over:
-            return False
-        nothing_else = is_quiet and not (self.timers or self.recorded or self._holds.held)
-        if self.counters[0][0] > self._graph.t and not nothing_else:
-            return False
-        _, _, event, policy = heappop(self.counters)
-        if self._is_useful(event, policy):
-            self._ask_again(event, policy)
-        return True
 
     def _ask_again(self, event: str, policy: DeliveryPolicy) -> None:
         graph, holds = self._graph, self._holds
@@ -206,36 +167,16 @@ class DeliverySchedule:
                 continue
             if isinstance(part, Later) and part.at is not None:
                 heappush(self.recorded, (*part.at, next(self._order), event, part.then))
-            elif part.in_t is not None:
-                # At least one record later: a policy must not be asked twice in one moment.
-                due = self._graph.t + max(1, part.in_t)
-                heappush(self.counters, (due, next(self._order), event, part.then))
             else:
+                # A moment later at least, so that no call goes on asking for ever.
                 due = self._recorder.now + max(1, micros(part.in_s or 0))
                 heappush(self.timers, (due, next(self._order), event, part.then))
-
-    def _is_useful(self, event: str, policy: DeliveryPolicy) -> bool:
-        """Whether a policy may be asked again, and not over and over while nothing happens."""
-        # Two policies that wait for each other would be asked for ever in one call.
-        begun = self._graph.activation_count
-        if begun != self._begun:
-            self._begun = begun
-            self._in_a_row.clear()
-        self._in_a_row[event] += 1
-        if self._in_a_row[event] <= MOST_IN_A_ROW:
-            return True
-        self._recorder.report_component_failure(
-            _name(policy), f"never comes to rest about event {event!r}"
-        )
-        return False
 
     def _cancel(self, event: str) -> None:
         """Ask no policy about an event any more."""
         self.timers[:] = [plan for plan in self.timers if plan[2] != event]
-        self.counters[:] = [plan for plan in self.counters if plan[2] != event]
         self.recorded[:] = [plan for plan in self.recorded if plan[3] != event]
         heapify(self.timers)
-        heapify(self.counters)
         heapify(self.recorded)
 
     def _drop_settled(self) -> None:
@@ -243,9 +184,8 @@ class DeliverySchedule:
         payloads = self._holds.payloads
         while self.recorded and self.recorded[0][3] not in payloads:
             heappop(self.recorded)
-        for plans in (self.timers, self.counters):
-            while plans and plans[0][2] not in payloads:
-                heappop(plans)
+        while self.timers and self.timers[0][2] not in payloads:
+            heappop(self.timers)
 
 
 def _name(policy: DeliveryPolicy) -> str:
@@ -267,5 +207,3 @@ def _check_step(step: object) -> None:
         if part.then is not None and not callable(getattr(part.then, "step", None)):
             raise TypeError(f"{part.then!r} is no delivery policy")
         micros(part.in_s or 0)
-        if not isinstance(part.in_t or 0, int):
-            raise TypeError(f"in_t is {part.in_t!r}, which is no number of records")

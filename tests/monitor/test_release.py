@@ -22,17 +22,9 @@ from dig.monitor.messages import (
     Situation,
     Wake,
 )
-from dig.monitor.policies import (
-    AsRecorded,
-    Broadcast,
-    Delayed,
-    Escalating,
-    Expiring,
-    LeastLoaded,
-    RecordedStep,
-    ToAgents,
-)
+from dig.monitor.policies import AsRecorded, Delayed, Expiring, RecordedStep, ToAgents
 from tests.conservation import Account, Allowed, conservation
+from tests.delivery_policies import Broadcast, Escalating, LeastLoaded
 from tests.helpers import (
     Keeper,
     Stage,
@@ -40,7 +32,6 @@ from tests.helpers import (
     of,
     out,
     rows,
-    two_detectors,
 )
 
 FREE = Allowed(interference=True, unordered=lambda payload: payload == "policy")
@@ -369,12 +360,6 @@ def sent(policy: DeliveryPolicy, agents: str = "abcd") -> tuple[Stage, list[str]
     return stage, delivered(effects)
 
 
-def busy(stage: Stage, agent: str) -> None:
-    """Somebody works, so that something else can still happen."""
-    stage.give(agent, type="notice")
-    stage.start(agent)
-
-
 def test_to_agents() -> None:
     """At once, to those who are named and present."""
     stage, now = sent(ToAgents(("b", "nobody", "c")))
@@ -442,41 +427,6 @@ def test_a_person_can_tell_agents_something() -> None:
     with pytest.raises(RequestError, match="agent 'x' is not present; it cannot be told"):
         stage.monitor.tell("Hurry.", ("b", "x"))
     account(stage)
-
-
-def test_delayed_in_records() -> None:
-    """So many records later, counted from its emission."""
-    stage = Stage("abc")
-    busy(stage, "c")
-    stage.give("a", type="notice")
-    stage.turn("a", out(payload="policy", policy=Delayed(ToAgents(("b",)), after_t=4)))
-    [emitted] = [r.t for r in rows(stage.sink, "emit") if r.event == "e3"]
-    while not (arrived := [r.t for r in rows(stage.sink, "deliver") if r.event == "e3"]):
-        stage.monitor.incident("a record", None)
-        stage.monitor.tick()
-        assert stage.graph.t < emitted + 6
-    assert arrived == [emitted + 5]
-    account(stage)
-
-
-def test_a_delay_in_records_is_over_when_nothing_else_can_happen() -> None:
-    """Nobody is at work, so no record would ever come."""
-    stage, now = sent(Delayed(ToAgents(("b",)), after_t=1000))
-    assert now == ["e2 to b"]
-    stage = Stage("abc")
-    busy(stage, "c")
-    stage.give("a", type="notice")
-    stage.turn("a", out(policy=Delayed(ToAgents(("b",)), after_t=1000)))
-    [work] = stage.graph.activations
-    assert delivered(stage.monitor.end(work)) == ["e3 to b"]
-
-
-def test_a_delay_in_records_does_not_wait_for_a_window() -> None:
-    """It comes before a deadlock is raised, because the deadlock is nothing that happens."""
-    stage = Stage("ab", detectors=two_detectors())
-    stage.give("a")
-    stage.turn("a", out(policy=Delayed(ToAgents(("b",)), after_t=1000)))
-    assert stage.clock.now == 0 and "e2" in stage.graph.agents["b"].buffer
 
 
 def test_escalating_unless_it_was_consumed() -> None:
@@ -589,13 +539,10 @@ def test_a_recorded_act_whose_place_never_comes_is_a_moment_late() -> None:
 
 
 @pytest.mark.parametrize("policy", [Delayed, Expiring])
-def test_a_delay_that_makes_no_sense_is_refused(policy: Any) -> None:
-    """It is either in seconds or in records, and more than nothing."""
-    for after in ({}, {"after_s": 1.0, "after_t": 1}, {"after_s": 0.0}, {"after_t": 0}):
-        with pytest.raises(SettingsError):
-            policy(Broadcast(), **after)
-    with pytest.raises(SettingsError):
-        Escalating(Broadcast(), Broadcast())
+def test_a_delay_of_nothing_is_refused(policy: Any) -> None:
+    for seconds in (0.0, -1.0, math.nan):
+        with pytest.raises(SettingsError, match="more than 0 s"):
+            policy(Broadcast(), seconds)
 
 
 @dataclass
@@ -616,7 +563,6 @@ class Says:
         lambda now: Step(("b",), then=5, in_s=1.0),  # type: ignore[arg-type]
         lambda now: Step(("b",), then=Broadcast(), in_s=math.nan),
         lambda now: Step(("b",), then=Broadcast(), in_s=math.inf),
-        lambda now: Step(("b",), then=Broadcast(), in_t="soon"),  # type: ignore[arg-type]
         lambda now: Step(("b",), also=(Later(Broadcast(), in_s=math.nan),)),
     ],
 )
@@ -650,7 +596,7 @@ def test_with_fail_closed_a_failing_policy_ends_the_run_after_all_outputs() -> N
 
 
 class Restless:
-    """A policy that sends its event round and round, every record."""
+    """A policy that sends its event round and round, as soon as it can."""
 
     def __init__(self, *rounds: tuple[str, ...]) -> None:
         self.rounds = rounds
@@ -658,38 +604,25 @@ class Restless:
 
     def step(self, now: Situation) -> Step:
         self.asked += 1
-        return Step(self.rounds[self.asked % len(self.rounds)], then=self, in_t=1)
+        return Step(self.rounds[self.asked % len(self.rounds)], then=self, in_s=0.0)
 
 
-@pytest.mark.parametrize("rounds", [[("x",), ("y",)], [("b",), ("c",)], [("b",), ()]])
-def test_a_policy_cannot_keep_a_call_from_ending(rounds: Any) -> None:
-    """One that never comes to rest while nothing else happens is given up, and that is told."""
-    one, two = Restless(*rounds), Restless(*rounds)
+def test_a_policy_cannot_keep_a_call_from_ending() -> None:
+    """One that never comes to rest is asked once a moment."""
+    policy = Restless(("b",), ("c",))
     stage = Stage("abc")
     stage.give("a")
-    stage.turn("a", out(payload="policy", policy=one), out(payload="policy", policy=two))
-    for agent in "bc":
-        if stage.graph.agents[agent].buffer:
-            stage.turn(agent, fate="delay")
-    assert one.asked < 1000 and stage.monitor.next_deadline() is None
-    assert "never comes to rest" in rows(stage.sink, "incident")[0].detail["what"]
+    stage.turn("a", out(payload="policy", policy=policy))
+    for number in range(1, 5):
+        assert policy.asked == number
+        assert stage.monitor.next_deadline() == number / 1_000_000
+        stage.clock.now = number / 1_000_000
+        stage.monitor.tick()
     account(stage)
-
-
-def test_a_policy_may_be_asked_for_ever_while_the_team_works() -> None:
-    """Only a run that stands still gives it up."""
-    policy = Restless(("b",))
-    stage = Stage("abc")
-    busy(stage, "c")
-    stage.give("a")
-    stage.turn("a", out(policy=policy))
-    for _ in range(300):
-        stage.give("a", type="notice")
-    assert policy.asked > 300 and rows(stage.sink, "incident") == []
 
 
 def test_a_plan_for_an_event_that_is_settled_is_forgotten() -> None:
     """Nobody waits for the escalation of an event that was consumed."""
-    stage, _ = sent(Escalating(ToAgents(("b",)), Broadcast(), after_t=50))
+    stage, _ = sent(Escalating(ToAgents(("b",)), Broadcast(), after_s=50.0))
     stage.turn("b")
     assert stage.monitor.next_deadline() is None and stage.monitor.is_quiet

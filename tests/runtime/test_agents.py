@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dig import Fate, Limits, Monitor, Output, Pending
 from dig.errors import DecisionError, SettingsError
 from dig.graph import records as kinds
-from dig.monitor.policies import Broadcast
+from dig.monitor.policies import ToAgents
 from dig.runtime import Bus, Decision, EventFate, NewEvent, Plan, Setup, View, simulate
 from dig.runtime.agents import FunctionAgent, Thinking, as_agent, as_decision
 from dig.runtime.host import _copy_event
@@ -136,9 +136,9 @@ def test_the_schema_for_a_language_model_names_what_it_may_fill_and_no_more() ->
 
 def test_a_policy_stays_with_its_event() -> None:
     """An agent in Python may hand one over; it is in no JSON that is made of the decision."""
-    event = NewEvent(payload=1, policy=Broadcast())
+    event = NewEvent(payload=1, policy=ToAgents(("b",)))
     decision = Decision.respond(VIEW, event)
-    assert decision.parts()[1] == (Output(1, policy=Broadcast()),)
+    assert decision.parts()[1] == (Output(1, policy=ToAgents(("b",))),)
     assert "policy" not in decision.model_dump_json()
 
 
