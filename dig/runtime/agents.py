@@ -218,20 +218,19 @@ class FunctionAgent:
         return await self.function(view)
 
 
-def as_agent(agent: Agent | AgentFunction | PlannedAgent, speed: float | None = None) -> Agent:
-    """Return an agent unchanged, and wrap an async function.
+def as_agent(agent: Agent | AgentFunction | PlannedAgent, speed: float = 1.0) -> Agent:
+    """Return an agent unchanged, and wrap an async function, or an agent with a `plan` alone.
 
     Args:
         agent: The agent.
-        speed: The speed of the clock on which an agent with a `plan` alone may take its time;
-            ``None``: such an agent is refused.
+        speed: The speed of the clock on which an agent with a `plan` takes its time.
 
     Raises:
         SettingsError: The object is neither.
     """
     if hasattr(agent, "act"):
         return cast("Agent", agent)
-    if speed is not None and hasattr(agent, "plan"):
+    if hasattr(agent, "plan"):
         return Thinking(cast("PlannedAgent", agent), speed)
     if not callable(agent):
         raise SettingsError(f"{agent!r:.60} is no agent: no async function, and no `act` method")

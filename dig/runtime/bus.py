@@ -71,7 +71,7 @@ class Bus:
 
     def __init__(
         self,
-        team: Mapping[str, Agent | AgentFunction],
+        team: Mapping[str, Agent | AgentFunction | PlannedAgent],
         setup: Setup | None = None,
         *,
         sink: Sink | None = None,
@@ -83,7 +83,8 @@ class Bus:
         """Prepare the run; nothing happens before `run` or `open`.
 
         Args:
-            team: The agents by name: objects with `async act(view)`, or async functions.
+            team: The agents by name: objects with `async act(view)`, or async functions; one with
+                a `plan` alone takes the time that this says.
             setup: Everything else about the run.
             sink: Is given every record before its effect happens; must not block for long.
             durable: The sink's data, if they are to be synced before their effect happens.
@@ -97,8 +98,8 @@ class Bus:
         """
         if not team:
             raise SettingsError("a team needs at least one agent")
-        self._team = {name: as_agent(agent) for name, agent in team.items()}
         self._setup = (setup or Setup()).ruled(policy, budget)
+        self._team = {name: as_agent(agent, self._setup.speed) for name, agent in team.items()}
         self._sinks = sinks_of(sink, on_alarm)
         self._contexts: list[ActivationContext] = []
         self._durable = durable
@@ -259,12 +260,12 @@ class Bus:
             raise question.failure
         return question.answer
 
-    def join(self, name: str, agent: Agent | AgentFunction) -> None:
+    def join(self, name: str, agent: Agent | AgentFunction | PlannedAgent) -> None:
         """An agent joins, or joins again."""
 
         def request() -> list[Effect]:
             effects = self._host.monitor.join(name)
-            self._start_agent(name, as_agent(agent))
+            self._start_agent(name, as_agent(agent, self._setup.speed))
             return effects
 
         self._demand(request)
@@ -534,16 +535,15 @@ class Resumed(Bus):
 
         Args:
             checkpoint: The run as it stands.
-            team: The agents by name; one with a `plan` alone takes the time that this says.
+            team: The agents by name.
             durable: The data of the sink of the checkpoint's monitor, if they are to be synced.
 
         Raises:
             SettingsError: An agent that is present is missing in the team.
             ReplayError: An agent cannot be brought back to the moment.
         """
-        setup, self._checkpoint = checkpoint.setup, checkpoint
-        agents = {n: as_agent(a, setup.speed) for n, a in restore(team, checkpoint).items()}
-        super().__init__(agents, setup, durable=durable)
+        self._checkpoint = checkpoint
+        super().__init__(restore(team, checkpoint), checkpoint.setup, durable=durable)
 
     def _make_host(self) -> Host:
         self._checkpoint.begin()

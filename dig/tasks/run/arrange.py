@@ -27,7 +27,7 @@ from dig.tasks.task import Task
 
 from .methods import METHODS, Arrangement
 from .team_run import OWN, SIMULATED, TeamRun
-from .teams import Team, in_real_time, in_virtual_time, is_named_by_number, team
+from .teams import Team, in_virtual_time, is_named_by_number, team
 
 APART_S = 2.0
 """Seconds from one problem of a session to the next."""
@@ -202,8 +202,7 @@ def make_bus(
     if run.problems > 1:
         raise SettingsError(f"{run.problems} problems at once are posed in virtual time alone")
     arrangement = arrangement or arrange(run, task, speed)
-    agents = {name: in_real_time(agent, speed) for name, agent in arrangement.team.items()}
-    return Bus(agents, arrangement.setup, sink=sink, durable=durable)
+    return Bus(arrangement.team, arrangement.setup, sink=sink, durable=durable)
 
 
 def make_simulation(

@@ -12,7 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 from threading import current_thread, main_thread
 from types import FrameType
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import anyio
 
@@ -22,7 +22,6 @@ from dig.errors import JournalError, RealTimeError
 from dig.monitor.messages import Output
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
-from dig.runtime.agents import Agent, AgentFunction
 from dig.runtime.bus import Bus, Resumed
 from dig.runtime.checkpoint import Checkpoint
 from dig.runtime.result import RunResult
@@ -265,8 +264,7 @@ def resume(
         for at_s, happening in disturbance.happenings(since_s):
             simulation.plan(at_s, happening)
         return _in_virtual_time(simulation)
-    agents = cast("Mapping[str, Agent | AgentFunction]", team)  # Resumed refuses any other
-    resumed = Resumed(moment, agents, durable=journal)
+    resumed = Resumed(moment, team, durable=journal)
     interfere = partial(disturbance.run_on, since_s=since_s, now_s=moment.us / 1_000_000)
     first = problems[0][1] if problems else None
     return anyio.run(_in_real_time, resumed, first, models(team), interfere)

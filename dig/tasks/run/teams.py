@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dig._util.text import names
 from dig.errors import SettingsError
-from dig.runtime.agents import Agent, AgentFunction, PlannedAgent, Thinking, as_planned
+from dig.runtime.agents import Agent, AgentFunction, PlannedAgent, as_planned
 from dig.tasks.catalogue import kind
 from dig.tasks.simulated.agent import OneProblemAtATime
 from dig.tasks.simulated.remembering import RememberingAgent
@@ -72,15 +72,6 @@ def in_virtual_time(team: Team) -> Mapping[str, PlannedAgent]:
             "--virtual out (in an experiment's file give `speed`)"
         )
     return {name: as_planned(agent) for name, agent in team.items()}
-
-
-def in_real_time(
-    agent: Agent | AgentFunction | PlannedAgent, speed: float
-) -> Agent | AgentFunction:
-    """Wrap an agent with a `plan`, so that think time passes on a clock of this speed."""
-    if hasattr(agent, "plan"):
-        return Thinking(cast("PlannedAgent", agent), speed)
-    return agent
 
 
 def _simulated_team(run: TeamRun) -> Team:
