@@ -6,10 +6,16 @@ A pipe or a device in the place of a file would be waited for, or read without a
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 from io import BufferedReader
 from pathlib import Path
+from typing import Any
+
+from dig.errors import SettingsError, file_errors
+
+from .text import safe_text
 
 MOST_BYTES = 64 * 1024 * 1024
 """The longest file that is read at once; every such file written by dig is far shorter."""
@@ -41,3 +47,17 @@ def read_file(path: Path) -> bytes:
     if len(data) > MOST_BYTES:
         raise OSError(errno.EFBIG, f"it is longer than {MOST_BYTES} bytes", str(path))
     return data
+
+
+def read_json(path: Path) -> Any:
+    """Read a small file of JSON.
+
+    Raises:
+        SettingsError: The file cannot be read, or is not JSON.
+    """
+    with file_errors(path, "read"):
+        data = read_file(path)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{path} is not JSON: {safe_text(error, 200)}") from None

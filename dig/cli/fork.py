@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dig._util.files import read_file
+from dig._util.files import read_json
 from dig._util.text import one_line
 from dig.errors import SettingsError
 
@@ -158,19 +158,17 @@ def _edit_of(given: str | None) -> dict[str, Any] | None:
     """Read a JSON object from a text or from a file."""
     if given is None:
         return None
-    text, origin = given, "--edit"
     if not given.lstrip().startswith("{"):
-        origin = given
+        if not Path(given).exists():
+            raise SettingsError(f"--edit {given:.60} is neither JSON nor a file of it")
+        edit = read_json(Path(given))
+    else:
         try:
-            text = read_file(Path(given)).decode("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise SettingsError(f"{given} is neither JSON nor a file of it: {error}") from None
-    try:
-        edit = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{origin} is not JSON: {error}") from None
+            edit = json.loads(given)
+        except (ValueError, RecursionError) as error:
+            raise SettingsError(f"--edit is not JSON: {error}") from None
     if not isinstance(edit, dict):
-        raise SettingsError(f"{origin} is no JSON object")
+        raise SettingsError(f"--edit {given:.60}: it is no JSON object")
     return edit
 
 

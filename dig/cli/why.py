@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dig._util.files import read_file
+from dig._util.files import read_json
 from dig._util.text import one_line
 from dig.errors import DigError, SettingsError
 
@@ -392,10 +392,7 @@ def _print(diagnosis: "Diagnosis", source: Path, as_json: bool, options: TryingO
 
 
 def _read_hypotheses(path: Path) -> Sequence[Sequence[Mapping[str, Any]]]:
-    try:
-        rows = json.loads(read_file(path))
-    except (OSError, ValueError, RecursionError) as error:
-        raise SettingsError(f"{path} cannot be read as JSON: {error}") from None
+    rows = read_json(path)
     is_list = isinstance(rows, list) and rows and all(isinstance(value, list) for value in rows)
     if not is_list or not all(isinstance(row, dict) for value in rows for row in value):
         raise SettingsError(f"{path}: hypotheses are a list of lists of interventions")

@@ -6,14 +6,13 @@ both, and a run of another team is refused.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dig._util.files import read_file
-from dig._util.text import counted, names, safe_text
+from dig._util.files import read_json
+from dig._util.text import counted, names
 from dig.errors import RecordError, SettingsError
 from dig.graph.codec import decode
 from dig.graph.records import Limits, Run, Usual, base_name
@@ -46,13 +45,7 @@ class TeamUsual:
             SettingsError: The file cannot be read, or is not such a file.
         """
         try:
-            body = json.loads(read_file(path))
-        except OSError as error:
-            raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
-        except (ValueError, RecursionError) as error:
-            raise SettingsError(f"{path} is not JSON: {safe_text(error, 200)}") from None
-        try:
-            return replace(cls.from_json(body), path=path)
+            return replace(cls.from_json(read_json(path)), path=path)
         except RecordError as error:
             raise SettingsError(
                 f"{path} is no file of what is usual: {error}; `digmon learn` makes one"

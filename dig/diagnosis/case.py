@@ -6,7 +6,6 @@ what suspects are given: it has neither seeds, nor faults, nor the true answer.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from dig._util.files import read_file
+from dig._util.files import read_json
 from dig.adapters.plain.adapter import PLAIN_TEAM
 from dig.detectors import plugins, standard
 from dig.detectors.headline import Headline
@@ -255,10 +254,7 @@ def _result(folder: Path) -> Mapping[str, Any]:
     path = folder / RESULT
     if not path.exists():
         return {}
-    try:
-        result = json.loads(read_file(path))
-    except (OSError, ValueError, RecursionError) as error:
-        raise SettingsError(f"{path} cannot be read as JSON: {error}") from None
+    result = read_json(path)
     if not isinstance(result, dict):
         raise SettingsError(f"{path} is no JSON object")
     return result

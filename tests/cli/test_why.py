@@ -157,7 +157,7 @@ def test_try_reads_hypotheses(call: Any, silent: Path, tmp_path: Path) -> None:
         (("--seat", "agent-1", "--at", "3"), "two parts"),
         (("--again", "a999"), "there is no activation"),
         (("--edit", "[1]", "--at", "3"), "neither JSON nor a file"),
-        (("--hypotheses", "nowhere.json"), "cannot be read as JSON"),
+        (("--hypotheses", "nowhere.json"), "nowhere.json cannot be read"),
         (("--wait", "-5"), "greater than 0"),
         (("--omit", "3", "--good", "rmse=3"), "goal"),
         (("--omit", "3", "--team", "nowhere:team"), "nowhere"),

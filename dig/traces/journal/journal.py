@@ -32,7 +32,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from dig._util.files import read_file
+from dig._util.files import read_json
 from dig._util.redaction import may_hold_secrets, redact
 from dig._version import __version__
 from dig.errors import JournalError, SettingsError
@@ -358,12 +358,7 @@ def read_side(run: Path) -> dict[str, Any]:
     Raises:
         SettingsError: There is none, or it cannot be read.
     """
-    try:
-        side = json.loads(read_file(run / SIDE))
-    except OSError as error:
-        raise SettingsError(f"{run / SIDE} cannot be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{run / SIDE} is not JSON: {error}") from None
+    side = read_json(run / SIDE)
     if not isinstance(side, dict):
         raise SettingsError(f"{run / SIDE} is no JSON object")
     return side
