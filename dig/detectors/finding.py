@@ -12,25 +12,13 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import FindingRow, base_name
 
 WATCHDOG: Final = "watchdog"
-
-
 RETRY: Final = "retry"
-
-
-Rival = Literal["watchdog", "retry"]
-
-
-MOST: dict[Rival, int] = {WATCHDOG: 30, RETRY: 3}
-"""The number of times that a rival acts on one problem. The watchdog's number is that of the
-findings of one pattern that healing may act on (`Budget.per_pattern`)."""
+JUDGE: Final = "judge"
 
 
 def is_rivals(pattern: str) -> bool:
     """Whether a pattern is a rival's (`judge:ET`), not a detector's."""
-    return pattern.partition(":")[0] in (JUDGE, *MOST) and ":" in pattern
-
-
-JUDGE = "judge"
+    return pattern.partition(":")[0] in (JUDGE, WATCHDOG, RETRY) and ":" in pattern
 
 
 Severity = Literal["error", "warning", "notice"]

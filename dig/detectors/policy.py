@@ -257,10 +257,6 @@ def _check_choice(key: str, value: object, choices: tuple[str, ...]) -> None:
         raise SettingsError(f"{key} is {value!r:.60}; it must be one of {', '.join(choices)}")
 
 
-def _generality(rule: Rule) -> int:
-    return -sum([rule.pattern is not None, bool(rule.agents), bool(rule.types)])
-
-
 def _is_among(names: tuple[str, ...], *sides: set[str]) -> bool:
     return any(side and side <= {*names} for side in sides)
 

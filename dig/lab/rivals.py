@@ -10,18 +10,23 @@ one. Their findings, as those of a judge, are not findings of the detectors: see
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
-from dig.detectors.finding import MOST, RETRY, WATCHDOG, Finding, Rival
+from dig.detectors.finding import RETRY, WATCHDOG, Finding
 from dig.detectors.interventions import Create, Intervention, Reroute
 from dig.detectors.protocols import Detector, Healer
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import NOTICE, Deliver, Emit, End, Join, Leave, Record, Run, Start, micros
 
+Rival = Literal["watchdog", "retry"]
+
+MOST: dict[Rival, int] = {WATCHDOG: 30, RETRY: 3}
+"""The number of times that a rival acts on one problem. The watchdog's number is that of the
+findings of one pattern that healing may act on (`Budget.per_pattern`)."""
+
 SILENCE_S = 10.0
 """Seconds in which nothing happens; the windows of MC and DL in the experiments are as long."""
-
 
 WORD = "Continue."
 

@@ -15,14 +15,23 @@ import pytest
 from dig import InteractionGraph, Output
 from dig._util.text import counted
 from dig.detectors import RETRY, WATCHDOG, is_rivals, standard
-from dig.detectors.finding import MOST, Finding, Rival
+from dig.detectors.finding import Finding
 from dig.detectors.interventions import Budget
 from dig.detectors.patterns import NAMES
 from dig.detectors.policy import HEAL_ALL
 from dig.errors import SettingsError
 from dig.graph.records import FindingRow, HealRow, Record
 from dig.lab.experiment.grid import WINDOWS
-from dig.lab.rivals import SILENCE_S, WORD, HealByProblem, HealByWord, Silence, silence_of
+from dig.lab.rivals import (
+    MOST,
+    SILENCE_S,
+    WORD,
+    HealByProblem,
+    HealByWord,
+    Rival,
+    Silence,
+    silence_of,
+)
 from dig.monitor.messages import Effect
 from dig.monitor.monitor import Monitor
 from dig.monitor.policies import Delayed, ToAgents
