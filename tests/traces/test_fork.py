@@ -38,16 +38,17 @@ RICH = (3, 12, 25, 41)  # runs with healing, scripts, failures, comings and goin
 # --- nothing is changed ---
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("seed", RICH)
+@pytest.mark.parametrize("offset", range(4))
 def test_at_every_record_a_fork_that_changes_nothing_is_the_same_run(
-    tmp_path: Path, seed: int
+    tmp_path: Path, seed: int, offset: int
 ) -> None:
     """And no agent is called for an activation whose decision was recorded before."""
     run = simple_run(seed)
     path = journalled(run, tmp_path)
     parent = path.read_bytes()
-    for at in range(len(lines(path))):
+    for at in range(offset, len(lines(path)), 4):
         fork, calls = forked(path, at, run)
         assert fork.read_bytes() == parent, f"simple_run({seed}) at {at}"
         assert not set(calls) & turns_before(path, at)

@@ -34,10 +34,11 @@ def policy_run(seed: int) -> ChaosRun:
     return replace(run, setup=replace(run.setup, gates=()), script=())
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(22)
 @pytest.mark.parametrize("seed", [3, 5, 16, 28, 32, 37, 48, 53, 54, 119, 393])
+@pytest.mark.parametrize("offset", range(0, 8, 2))
 def test_a_run_with_policies_runs_again_and_forks_to_the_same_bytes(
-    tmp_path: Path, seed: int
+    tmp_path: Path, seed: int, offset: int
 ) -> None:
     """Delays, escalations and expiries happen at their places, between whatever else happens."""
     run = policy_run(seed)
@@ -45,7 +46,7 @@ def test_a_run_with_policies_runs_again_and_forks_to_the_same_bytes(
     parent = path.read_bytes()
     assert b'"policy"' in parent
     assert rerun(path).records == len(lines(path))
-    for at in range(0, len(lines(path)), 2):
+    for at in range(offset, len(lines(path)), 8):
         fork, calls = forked(path, at, run)
         assert fork.read_bytes() == parent, f"policy_run({seed}) at {at}"
         assert not set(calls) & turns_before(path, at)

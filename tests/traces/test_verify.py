@@ -234,10 +234,12 @@ def test_what_keeps_its_promises_is_sound(tmp_path: Path) -> None:
 # --- damage ---
 
 
-def test_every_flipped_bit_is_told_at_its_line(tmp_path: Path) -> None:
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("offset", range(0, 28, 7))
+def test_every_flipped_bit_is_told_at_its_line(tmp_path: Path, offset: int) -> None:
     path = write(tmp_path)
     whole = path.read_bytes()
-    for at in range(0, 8 * len(whole), 7):
+    for at in range(offset, 8 * len(whole), 28):
         data = bytearray(whole)
         data[at // 8] ^= 1 << at % 8
         path.write_bytes(data)
