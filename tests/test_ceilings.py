@@ -17,24 +17,24 @@ from .test_architecture import MODULES, ROOT, imported
 # Lines of code. A change that needs more raises its row in the same commit, and says why there.
 LINES = {
     "dig": 213,
-    "_util": 655,
+    "_util": 661,
     "adapters": 10_512,
-    "cli": 2_424,
-    "detectors": 4_845,
+    "cli": 2_419,
+    "detectors": 4_833,
     "diagnosis": 6_837,
     "faults": 1_308,
     "graph": 2_566,
-    "lab": 9_064,
-    "monitor": 2_209,
-    "runtime": 4_613,
+    "lab": 9_067,
+    "monitor": 2_114,
+    "runtime": 4_567,
     "show": 5_545,
-    "tasks": 2_585,
-    "traces": 6_729,
+    "tasks": 2_553,
+    "traces": 6_716,
 }
 
 # What a command imports at any time; packages' own `__init__` are not counted.
-IMPORTED = {"dig.cli.check": 12_950, "dig.cli.report": 10_620, "dig.cli.run": 24_400}
-LOADED_BY_WRAP = 12_600
+IMPORTED = {"dig.cli.check": 12_795, "dig.cli.report": 10_579, "dig.cli.run": 24_284}
+LOADED_BY_WRAP = 12_530
 """What is loaded when a wrapped team of plain callables has answered."""
 
 # All packages together: fillers per 1,000 names, participles and leaning first lines in per cent.

@@ -16,6 +16,7 @@ import networkx as nx
 import pytest
 
 from dig import cli
+from dig.graph.records import EDITION
 from dig.tasks.run import run_fork as fork
 from tests.traces.journals import LARGE, reseal, rows_of, story, write
 
@@ -469,10 +470,11 @@ def test_a_rerun_that_differs_says_where_and_how(call: Any, run_directory: Path)
 def test_a_trace_that_does_not_say_how_it_was_made_is_not_run_again(
     call: Any, tmp_path: Path
 ) -> None:
-    code, out, err = call("replay", trace(tmp_path, EARLY), "--rerun")
+    path = trace(tmp_path, [{**RUN, "patterns": EDITION}, *EARLY[1:]])
+    code, out, err = call("replay", path, "--rerun")
     assert (code, out) == (2, "")
     assert "does not say what the run was made with" in err
-    assert call("replay", trace(tmp_path, EARLY))[0] == 0
+    assert call("replay", path)[0] == 0
 
 
 def test_a_fork_is_the_same_up_to_its_record_and_says_where_it_comes_from(
