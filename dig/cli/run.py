@@ -228,8 +228,8 @@ def twin_rows(execution: "Execution", twin: "Execution") -> "list[Row]":
     """Return the difference made by the monitor: both ends, and the healing."""
     without, watched = twin.verdict, execution.verdict
     return [
-        ("without the monitor", f"{without.headline} {without.ended}"),
-        ("with it", f"{watched.headline} {watched.ended}"),
+        ("without the monitor", without.headline),
+        ("with it", watched.headline),
         ("what it did", watched.monitor),
     ]
 

@@ -438,7 +438,9 @@ class _Writer:
             says = f"Mend `{failing.agent}`: see its failed turns"
             return says, f"digmon show RUN {shlex.quote(failing.agent)}"
         if self._tallies and run.heals and grade != "bad":
-            return "Find the cause, so that nothing has to be healed", "digmon why RUN --try"
+            says = "Find the cause of what was healed"
+            goal = f"findings.{next(iter(self._tallies))}==0"
+            return says, f"digmon why RUN --good {goal} --try"
         if self._origin and self._origin.activation is None:
             return "See who went on with what, or raise the limit", "digmon show RUN"
         if run.cancelled and not self._tallies:

@@ -147,10 +147,12 @@ class FrequencyTask:
         reach = ""
         if covered not in (None, size):
             reach = f"It covers only {covered:,} of {size:,} {self.unit}. "
+        if covered is not None and more == 0 and less == size - covered > 0:
+            says = f"It covers only {covered:,} of {size:,} {self.unit}, and these right."
+            return says, less / size
         claim = ", although it says that it covers all" if covered == size and less > more else ""
-        return f"{reach}Of {size:,} {self.unit} {join_clauses(flaws)}{claim}.", max(
-            more, less
-        ) / size
+        says = f"{reach}Of {size:,} {self.unit} {join_clauses(flaws)}{claim}."
+        return says, max(more, less) / size
 
     def target(self) -> list[object]:
         """The true values behind the score; secret, also in prompts."""

@@ -37,7 +37,7 @@ STATES = {
     "overview": "dig.app.select(null), dig.app.tabs.show('overview')",
 }
 COUNTING = ("count-frequency", "--habit", "error=0", "--virtual")
-DEMO = (*COUNTING, "--seed", "668")
+DEMO = (*COUNTING, "--seed", "651")
 SIMULATED = {
     "demo": (*DEMO, "--method", "dig"),
     "its twin": (*DEMO, "--method", "mas"),

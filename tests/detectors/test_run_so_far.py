@@ -55,7 +55,7 @@ def test_the_failures_the_healing_and_the_answer_of_a_run_are_told(healed: Execu
     assert told["who"] == "agent-1: submitted too early"
     assert "a note to all 6 agents and held the answer of agent-1" in told["monitor"]
     assert told["monitor"].endswith("That worked: an answer was accepted after it.")
-    assert told["next"].endswith(f"digmon why {healed.directory} --try")
+    assert told["next"].endswith(f"digmon why {healed.directory} --good findings.DL==0 --try")
 
 
 def test_the_same_run_unwatched_is_told_as_one_without_an_answer(tmp_path: Path) -> None:
