@@ -162,7 +162,7 @@ def checksum(labels: Mapping[str, BlamedStep]) -> str:
 
 # --- answering ---
 
-FIT = "digmon bench whowhen DIR --fit FILE"
+FIT = "python -m bench.whowhen DIR --fit FILE"
 REPETITIONS = 5
 
 

@@ -145,7 +145,7 @@ async def use(failing: Failing, options: dict[str, Any]) -> None:
     setup = setup_of(
         detectors=lambda: [Flags()], healers=lambda: {"RSP": Healing(note)}, gates=gates,
         budget=Budget(99, 99, 99), limits=Limits(dl_window_s=5.0), approve=lambda proposed: True,
-    )  # fmt: skip
+    ).ruled(None, {"turns": 9_999})  # fmt: skip
     plan = plain.plan(team, annotate=lambda args, kwargs, notes: (args, kwargs))
     watching = Session(
         plan.agents, setup, capabilities=plan.capabilities, sink=Recorder(), keeps_time=False,
@@ -199,6 +199,7 @@ async def by_hand(watching: Session) -> None:
     never = watching.reserve_instance("cyd")
     watching.withdraw(never, [watching.request("?", never)], "dan")
     watching.recipients_of(third)
+    watching.refuses(third)
     watching.is_held(third)
     watching.guard.incident("said", "something")
     watching.tick()

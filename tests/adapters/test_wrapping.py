@@ -234,7 +234,7 @@ def test_a_wrapped_team_is_exported_like_any_other() -> None:
     dig.unwrap(team)
     follower.close()
     provider.shutdown()
-    assert "ann submits: e1 -> e2" in {span.name for span in spans.get_finished_spans()}
+    assert "invoke_agent ann" in {span.name for span in spans.get_finished_spans()}
 
 
 def test_what_a_setup_has_of_its_own_is_not_said_beside_it() -> None:

@@ -137,7 +137,7 @@ def test_one_broken_trace_does_not_hide_the_others(call: Any, runs: Path) -> Non
     (runs / "broken" / "trace.dig.jsonl").write_text("{}\n")
     code, out, err = call("check", runs)
     assert (code, err.count("\n")) == (2, 1)
-    assert "trace.dig.jsonl:1: " in err
+    assert "trace.dig.jsonl: is in no known format" in err
     assert "1 run failed (1 unhealed error), 1 run could not be read." in out
     code, out, _ = call("check", runs, "--format", "github")
     assert code == 2 and "title=The trace cannot be read::" in out

@@ -14,7 +14,7 @@ from dig.tasks.run.arrange import make_run
 from dig.tasks.run.execute import execute
 from dig.tasks.simulated.profile import Profile
 
-ET = "ET message,raw_data,solution"
+ET = "ET raw_data,solution"
 """What is usual is counted for each set of types that an activation leaves open."""
 
 RUN = ("run", "count-frequency", "--virtual", "--json", "--method", "mas", "--to", "all",

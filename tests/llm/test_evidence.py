@@ -51,7 +51,7 @@ def test_an_answer_that_read_no_data_is_told_and_not_valid(tmp_path: Path, scrip
         told, result = run(tmp_path, server.url)
     assert result["outcome"] == "submitted"
     assert (result["score"]["valid"], result["score"]["rmse"]) == (False, None)
-    assert REASON in result["score"]["reason"] and REASON in result["verdict"]["score"]
+    assert REASON in result["score"]["reason"] and REASON in result["verdict"]["ended"]
     assert (result["measures"]["valid"], result["measures"]["rmse"]) == (False, None)
     assert REASON in " ".join(told.split())
 

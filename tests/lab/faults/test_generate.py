@@ -201,10 +201,12 @@ def test_a_run_without_anybody_to_hit_is_dropped(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_instance_has_a_path_from_each_cause_to_an_alarm(small: FaultSet) -> None:
-    """Causes are the faults of the label; steps lead from each to somewhere noticed."""
+    """Causes are the label's faults that did harm; steps lead from each to somewhere noticed."""
     for one in small.instances():
         graph, label = one.graph(), one.label()
-        faults = sorted((fault.target, fault.kind) for fault in label.read_faults())
+        faults = sorted((cause.component, cause.kind) for cause in label.causes)
+        injected = {(fault.target, fault.kind) for fault in label.read_faults()}
+        assert {*faults} <= injected
         assert sorted((cause.component, cause.kind) for cause in graph.root_causes) == faults
         steps = nx.DiGraph([(edge.source, edge.target) for edge in graph.edges])
         for target, _ in faults:
