@@ -1,7 +1,7 @@
 // The page at work: what one does to the view, and what is drawn anew after it.
 
 import { $, h } from "./dom.js";
-import { inFocus, nodesOf } from "./focus.js";
+import { between, inFocus, nodesOf } from "./focus.js";
 import { Layout } from "./layout.js";
 import { Contents } from "./contents.js";
 import { Address, fromHash } from "./link.js";
@@ -81,7 +81,7 @@ export class App {
     const { view, model, layout } = this;
     const told = fromHash(hash, view, model);
     layout.reset();
-    this.story = hash || this.live ? null : this._story();
+    this.story = hash || this.live ? null : this.findings.worst();
     this._choose(told.selected ?? this.story);
     view.fit();
     if (told.window) {
@@ -95,15 +95,6 @@ export class App {
     const isTeam = !hash && this.live === null && model.lanes.length > MOST_LANES;
     this.tabs.show(isTeam ? "overview" : told.tab);
     this.ask();
-  }
-
-  /** What a report opens on: its worst finding, unless that is only a notice. */
-  _story() {
-    const [first] = this.findings.shown();
-    if (!first || first.silenced !== null || first.severity === "notice") return null;
-    // A failed request without a failed turn points at no place: all of it is the story.
-    const isPlace = first.pattern !== "FAIL" || first.ids.length > 1;
-    return isPlace ? first : null;
   }
 
   /** Shows all of the run again, and nothing chosen. */
@@ -204,14 +195,10 @@ export class App {
 
   /** Focuses on what went from one agent to another. */
   selectPair(from, to) {
-    const nodes = from.events.filter((event) => event.landed.has(to.i));
-    const seen = nodes.flatMap((event) =>
-      event.seen.filter((edge) => edge.activation.lane === to.i),
-    );
+    const { events, nodes } = between(from, to);
     this._choose(null);
-    const makers = nodes.map((event) => event.by).filter(Boolean);
-    this.view.setFocus(new Set([...nodes, ...makers, ...seen.map((edge) => edge.activation)]));
-    this.say(`${counted(nodes.length, "event")} from ${from.id} to ${to.id}.`);
+    this.view.setFocus(nodes);
+    this.say(`${counted(events.length, "event")} from ${from.id} to ${to.id}.`);
     this.ask();
   }
 
@@ -278,18 +265,12 @@ export class App {
   _anew(change) {
     const { view, layout } = this;
     const before = layout.axis;
-    const ends = [view.from, view.place(view.width)].map((place) => this._moment(before, place));
+    const ends = [view.from, view.place(view.width)].map((place) => before.moment(place));
     change();
     layout.reset();
     view.measured = null;
     if (view.fitted) view.fit();
     else view.fill(ends.map((at) => layout.axis.place(at)), 1);
-  }
-
-  _moment(axis, place) {
-    const t = axis.record(axis.at(place)),
-      us = this.model.times[t] ?? 0;
-    return { t, us: axis.mode === "wall" ? Math.max(us, axis.at(place)) : us };
   }
 
   setAt(t) {

@@ -48,6 +48,14 @@ export class Axis {
     return Math.max(0, firstBy(this.model.times, (time) => time, value + 0.5) - 1);
   }
 
+  /** The moment at a place: its record and, along wall time, a time that may be after it. */
+  moment(place) {
+    const value = this.at(place),
+      t = this.record(value),
+      us = this.model.times[t] ?? 0;
+    return { t, us: this.mode === "wall" ? Math.max(us, value) : us };
+  }
+
   /** The place of a value. */
   fold(value) {
     const after = this.folds.length && firstBy(this.folds, (fold) => fold.from, value);

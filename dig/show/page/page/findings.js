@@ -22,7 +22,16 @@ export class Findings {
     return [...this._groups().values()].flat();
   }
 
-  /** The same with repeats together, by a key that all repeats have. */
+  /** The finding that a report opens on: the worst, unless that is only a notice. */
+  worst() {
+    const [first] = this.shown();
+    if (!first || first.silenced !== null || first.severity === "notice") return null;
+    // A failed request without a failed turn points at no place: all of it is the story.
+    const isPlace = first.pattern !== "FAIL" || first.ids.length > 1;
+    return isPlace ? first : null;
+  }
+
+  /** The findings in that order with repeats together, by a key that all repeats have. */
   _groups() {
     const groups = new Map();
     this.app.model.findings

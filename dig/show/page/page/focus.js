@@ -45,6 +45,15 @@ export function inFocus(model, selected, hops, isCleaned) {
   return around([...nodes, ...proof], proof.length ? hops : hops + NEAR, isCleaned);
 }
 
+/** What went from one agent to another: its events, and these with who made and who saw them. */
+export function between(from, to) {
+  const events = from.events.filter((event) => event.landed.has(to.i)),
+    makers = events.map((event) => event.by).filter(Boolean),
+    seen = events.flatMap((event) => event.seen.map((edge) => edge.activation)),
+    seers = seen.filter((activation) => activation.lane === to.i);
+  return { events, nodes: new Set([...events, ...makers, ...seers]) };
+}
+
 /** The nodes that a selection stands for. */
 export function nodesOf(model, selected) {
   if (!selected) return [];
