@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -118,7 +119,10 @@ def test_a_wrapped_team_is_shown_with_its_name_and_its_requests(
         expect(line.locator("td.bad").first).to_have_text("No answer after 2.0 s.")
         page.get_by_role("link", name="w", exact=True).click()
         expect(page.locator("h1")).to_have_text("a LangGraph graph")
-        expect(page.locator("#chips .bad")).to_have_text("1 left without an answer")
+        expect(page.locator("#headline")).to_have_text("No answer after 2.0 s.")
+        ended = page.locator("#cards .ended")
+        expect(ended).to_contain_text("the request was left without an answer. The session lasted")
+        expect(page.locator("#chips")).not_to_contain_text(re.compile("wrapped|stopped"))
 
 
 def test_a_new_run_comes_into_the_list(

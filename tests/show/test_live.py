@@ -242,7 +242,7 @@ def test_while_a_team_stands_still_the_picture_says_since_when_and_until_when() 
     (said,) = [line for line in picture(records, us=9_000_000) if "no agent has got on" in line]
     assert said.startswith("9.0 s: no agent has got on with the work since 1.0 s.")
     whole = " ".join(picture(records, us=9_000_000))
-    assert "At 1001.0 s the monitor takes that for a deadlock (DL)." in whole
+    assert "At 16 min 41 s the monitor takes that for a deadlock (DL)." in whole
     for us in (2_500_000, 1_001_000_000):
         assert "no agent has got on" not in " ".join(picture(records, us=us))
 

@@ -25,10 +25,7 @@ from .pages import inlined, rows
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    return directory(
-        tmp_path, "r", hasty(), method="dig", agents_are="simulated",
-        score={"valid": True, "rmse": 0.5},
-    )  # fmt: skip
+    return directory(tmp_path, "r", hasty(), method="dig", agents_are="simulated")
 
 
 def chatty(number: int) -> list[Row]:
@@ -51,8 +48,16 @@ def test_it_holds_every_record_and_what_stands_beside_the_trace(run: Path) -> No
     data = inlined(made.path.read_text("utf-8"))
     assert [one["t"] for one in data["rows"]] == list(range(len(hasty())))
     assert data["head"]["agents_are"] == "simulated"
-    assert data["head"]["answers"]["ended"].endswith("Its score is: rmse 0.5.")
     assert data["head"]["method"] == "dig"
+
+
+@pytest.mark.parametrize(("rows", "is_told"), [(solved(), True), (hasty(), False)])
+def test_the_first_answer_tells_the_score(tmp_path: Path, rows: list[Row], is_told: bool) -> None:
+    """Of an answer that was accepted; where there is none, nothing is said of how good it is."""
+    made = write_report(directory(tmp_path, "r", rows, score={"valid": True, "rmse": 0.5}))
+    ended = inlined(made.path.read_text("utf-8"))["head"]["answers"]["ended"]
+    assert ended.endswith(" Its score is: rmse 0.5.") == is_told
+    assert ("score" in ended) == is_told
 
 
 def test_the_same_run_gives_the_same_bytes(run: Path, tmp_path: Path) -> None:
