@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,8 @@ def test_a_click_in_the_answers_goes_there(page: Page) -> None:
 def test_a_click_on_the_command_copies_it(page: Page, healed: Path) -> None:
     """It can be pasted as it stands."""
     command = card(page, "next").locator(".command")
-    expect(command).to_have_text(f"digmon why {healed} --try")
+    goal = r"findings\.[A-Z]+==0"
+    expect(command).to_have_text(re.compile(f"^digmon why {healed} --good {goal} --try$"))
     command.click()
     expect(page.locator("#spoken")).to_have_text("Copied.")
 

@@ -30,7 +30,9 @@ def test_nothing_is_wrong_at_a_close_look(
     page = browser.new_page(viewport=size, color_scheme=theme)  # type: ignore[arg-type]
     found = dict(looked(page, report))
     assert {state: lines for state, one in found.items() if (lines := faults(one))} == {}
-    assert min(one["texts"] for one in found.values()) > 50
+    # It has looked at something. How much is in sight depends on the path in the command: a phone
+    # breaks a long one into more lines, and each takes some of the picture.
+    assert min(one["texts"] for one in found.values()) > 30
     page.close()
 
 

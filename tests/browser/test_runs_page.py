@@ -69,6 +69,7 @@ def test_the_list_is_sorted_by_a_heading_and_filtered_by_words(
 ) -> None:
     """With the keyboard as with the mouse."""
     page.goto(server.address)
+    expect(page.locator("tbody tr")).to_have_count(3)
     page.get_by_role("button", name="method").press("Enter")
     assert names(page) == ["one", "ten", "two"] or names(page) == ["one", "two", "ten"]
     page.get_by_role("button", name="method").press("Enter")
@@ -198,6 +199,7 @@ def test_a_run_goes_by_its_task_and_is_chosen_by_what_went_wrong(
     directory(tmp_path, "failed", failing.failed())
     with visited(page, tmp_path) as server:
         page.goto(server.address)
+        expect(page.locator("tbody tr")).to_have_count(3)
         assert sorted(names(page)) == ["adding, 2026-01-01 10:00:00", "failed", "mine"]
         page.get_by_label("Filter").fill("abcdef")
         assert names(page) == ["adding, 2026-01-01 10:00:00"]
