@@ -156,6 +156,9 @@ class _Writer:
         self._place, self._private, self._origin = place, private, so_far.headline
         self._session = bool(so_far.run and so_far.run.session)
         self._waiting = [a for a in self._activations() if a.waits] if not so_far.finish else []
+        self._called_off = {
+            a: end for a, end in so_far.cancelled.items() if not so_far.goes_on(end)
+        }
         self._tallies = dict(self._find_tallies())
         is_over = so_far.finish or state == "cut off"
         self._is_open = bool(self._waiting) or not is_over
@@ -265,7 +268,12 @@ class _Writer:
     def _ended(self) -> str:
         graph = self._run.graph
         rings = rings_without_answer(graph) if graph is not None and graph.t >= 0 else ()
-        sentences = [self._end(), self._quality(), *self._run.late_turns.texts(), *rings]
+        resumed = [
+            f"A turn of `{name(agent)}` was called off at {moment(end.us)}; its work went on."
+            for agent, end in self._run.cancelled.items()
+            if agent not in self._called_off
+        ]
+        sentences = [self._end(), self._quality(), *resumed, *self._run.late_turns.texts(), *rings]
         return " ".join(filter(None, sentences))
 
     def _end(self) -> str:
@@ -331,7 +339,7 @@ class _Writer:
             steps.append(FailureStep(failed.t, failed.us, says))
         steps += [
             FailureStep(end.t, end.us, f"a turn of {name(agent)} was called off")
-            for agent, end in self._run.cancelled.items()
+            for agent, end in self._called_off.items()
             if not (steps or self._origin)
         ]
         if self._origin:
@@ -379,7 +387,7 @@ class _Writer:
         if self._origin and not parts:  # a limit of the framework, or the time
             for agent, turns in self._run.turns.most_common(2):
                 yield InvolvedAgent(name(agent), f"took {counted(turns, 'turn')}", False)
-        for agent in [*self._run.cancelled] if not (parts or self._origin) else []:
+        for agent in [*self._called_off] if not (parts or self._origin) else []:
             yield InvolvedAgent(name(agent), "was called off", False)
         for agent in dict.fromkeys([a.agent for a in self._waiting] + waiting):
             if agent not in parts:
@@ -443,7 +451,7 @@ class _Writer:
             return says, f"digmon why RUN --good {goal} --try"
         if self._origin and self._origin.activation is None:
             return "See who went on with what, or raise the limit", "digmon show RUN"
-        if run.cancelled and not self._tallies:
+        if self._called_off and not self._tallies:
             return "Ask again what was called off; see what was done", "digmon show RUN"
         if grade == "bad" or self._tallies:
             return "Find the cause", "digmon why RUN"

@@ -14,6 +14,7 @@ from typing import Any
 from dig._util.text import first_sentence, one_line
 from dig.graph import records
 from dig.graph.graph import InteractionGraph
+from dig.graph.history import CONSUMED as TAKEN
 from dig.graph.words import MOST_REASON, healing_kind
 
 from .budget import limit_text
@@ -63,7 +64,7 @@ class RunSoFar:
         goal: The first words of the first request.
         agents: The names of the agents, the first thousand.
         turns: The number of turns, by agent; failed: those that ended with an error of its own.
-        cancelled: The first turn that was called off, by agent.
+        cancelled: The latest turn that was called off, by agent.
         running: The agents of the turns in progress, by activation.
         counts: The numbers of requests by their end, of turns, and of messages.
         recorded, raised: The findings of the trace, and those of detectors of today.
@@ -98,10 +99,11 @@ class RunSoFar:
         self.goal = self.refused = ""
         self.turns: Counter[str] = Counter()  # by agent
         self.failed: dict[str, FailedTurns] = {}  # by agent
-        self.cancelled: dict[str, records.End] = {}  # the first turn that was called off, by agent
+        self.cancelled: dict[str, records.End] = {}  # the latest turn that was called off, by agent
         self._error_of: str | None = None  # the activation that ended last, if it failed
         self._early: set[str] = set()  # answers that lack work
         self._failed: set[str] = set()  # answers that are errors
+        self._total = self._number = 0  # requests: all that are answered, by the latest answer
         self.is_early = self.came_after = False  # the latest answer; after the latest healing
         self.recorded: Tallies = {}
         self.raised: Tallies = {}
@@ -138,6 +140,7 @@ class RunSoFar:
         self.counts["messages"] += 1
         if record.by is None:
             self._headlines.look(record)
+        if record.by is None and record.type != records.NOTICE:
             self.counts["requests"] += 1
             self.goal = self.goal or goal_text(record.payload)
         elif record.final and record.by == self._error_of:
@@ -147,13 +150,22 @@ class RunSoFar:
         if record.to is None:
             self.is_early, self.came_after = record.event in self._early, True
             self.partial = ""
-            self.counts["failed" if record.event in self._failed else "answered"] += 1
-            self.counts["early"] += self.is_early
+            self._number = self._count_answered()
+            is_error = record.event in self._failed
+            self.counts["failed" if is_error else "answered"] += self._number
+            self.counts["early"] += self.is_early * self._number
             self._accept(record.event)
             for answers in (self._early, self._failed):
                 answers.discard(record.event)
                 if len(answers) > MOST_ANSWERS:  # those that were sent back never come here
                     answers.clear()
+
+    def _count_answered(self) -> int:
+        """The number of requests that are answered by the answer that was just accepted."""
+        if self.graph is None or not (self.run and self.run.session):
+            return 1
+        before, self._total = self._total, self.graph.problems.number_answered
+        return self._total - before
 
     def _accept(self, answer: str) -> None:
         """Forget the failures before an accepted answer; an answer may also lack work."""
@@ -182,8 +194,10 @@ class RunSoFar:
         self.limit = limit_text(detail)
         if detail["stage"] == "partial":
             self.partial = self.limit
-            self.counts["partial"] += 1
-            self.counts["early"] -= self.is_early  # it is partial for a reason that is known
+            self.counts["partial"] += self._number
+            self.counts["early"] -= (
+                self.is_early * self._number
+            )  # it is partial for a reason that is known
             self.is_early = False
 
     def _start(self, record: records.Start) -> None:
@@ -204,7 +218,7 @@ class RunSoFar:
         if record.error is not None:
             self._headlines.look(record)
             if record.cancelled:
-                self.cancelled.setdefault(agent, record)
+                self.cancelled[agent] = record
             elif record.because is None:
                 self._fail(agent, record)
 
@@ -253,6 +267,15 @@ class RunSoFar:
         if len(headlines) > MOST_ANSWERS:
             del headlines[next(iter(headlines))]
         return True
+
+    def goes_on(self, end: records.End) -> bool:
+        """Whether all that a turn was given was consumed later."""
+        h = self.graph.history if self.graph is not None else None
+        v = None if h is None else h.activation(end.activation)
+        if h is None or v is None:
+            return False
+        inputs = h.edge_event[h.first_edge[v] : h.first_edge[v + 1]]
+        return all(h.flags[n] & TAKEN for n in inputs if h.is_work(n))
 
     @property
     def headline(self) -> Headline | None:

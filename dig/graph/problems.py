@@ -31,6 +31,7 @@ class Problems:
 
     Attributes:
         touched: The problems that the latest record changed.
+        number_answered: The number of requests that are answered, without notices.
     """
 
     def __init__(self, history: History, session: bool) -> None:
@@ -42,6 +43,7 @@ class Problems:
         self._by_sources: dict[tuple[int, ...], tuple[Problem, ...]] = {}
         self._answered = bytearray()  # source number -> whether it is answered
         self.touched: dict[Problem, None] = {}
+        self.number_answered = 0
 
     def pose(self, is_work: bool) -> None:
         """Register an event from outside: in a session, work poses a new problem."""
@@ -208,6 +210,7 @@ class Problems:
         sources = self.asked_sources(behind)
         for source in sources:
             self._answered[source] = 1
+            self.number_answered += self._history.is_work(self._history.source_events[source])
         for problem in self.problems_of(sources):
             self._withdraw(problem)
             problem.is_over = True

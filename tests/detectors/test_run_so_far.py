@@ -204,3 +204,29 @@ def test_every_pattern_says_plainly_what_happened() -> None:
     for pattern in PATTERNS:
         said = pattern.plain.format_map(dict.fromkeys(asdict(Limits()), 7))
         assert re.findall(r"\b(event|activation|buffer|lineage|graph)s?\b|_", said) == []
+
+
+def test_an_answer_counts_for_each_of_its_requests_and_notices_are_none(tmp_path: Path) -> None:
+    """A further prompt in the middle of a turn has no answer of its own."""
+    rows = session(
+        [*asked(0, "p", "a"), *asked(0, "q", "a")],
+        [*turn(1, "v", "a", "f", p="consume", q="consume"), final(1, "f", "v")],
+        deliver(1, "f", None),
+        arrive(1, "n", None, "a", "notice"),
+        [*turn(2, "w", "a", "g", n="consume"), final(2, "g", "w"), deliver(2, "g", None)],
+    )
+    answers = verdict(store(tmp_path / "s.dig.jsonl", rows))
+    assert (answers.verdict, answers.grade) == ("Answered", "good")
+    assert answers.ended.startswith("Of 2 requests 2 were answered.")
+
+
+def test_a_turn_that_was_called_off_counts_as_long_as_its_work_is_left(tmp_path: Path) -> None:
+    """A person who interrupts an agent, and lets it go on, has nothing to ask again."""
+    stop = end(1, "u", p="delay") | {"error": "Interrupted", "cancelled": True}
+    rows = [*asked(0, "p", "a"), start(0, "u", "a", "p"), stop]
+    answers = verdict(store(tmp_path / "left.dig.jsonl", session(rows)))
+    assert answers.next.startswith("Ask again") and answers.wrong
+    rows += [*turn(1, "v", "a", "f", p="consume"), final(1, "f", "v"), deliver(1, "f", None)]
+    answers = verdict(store(tmp_path / "gone.dig.jsonl", session(rows)))
+    assert answers.ended.endswith("A turn of `a` was called off at 1.0 s; its work went on.")
+    assert (answers.wrong, answers.who, answers.command) == ((), (), "")
