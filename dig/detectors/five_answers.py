@@ -104,6 +104,12 @@ class FiveAnswers:
     task: str = ""
     cost: str = ""
 
+    @property
+    def unexplained(self) -> str:
+        """What stands for steps if a bad end has none; else empty."""
+        is_bad = self.grade in ("bad", "inexact") and not self.wrong
+        return "No pattern of failure was found." if is_bad else ""
+
     def lines(self) -> list[Line]:
         """The answers with a text, as lines with labels."""
         steps = [f"at {moment(step.us)} {step.says}" for step in self.wrong]
@@ -112,7 +118,7 @@ class FiveAnswers:
             "verdict": self.headline,
             "task": self.task,
             "ended": self.ended,
-            "wrong": " -> ".join(steps) or "Nothing.",
+            "wrong": " -> ".join(steps) or self.unexplained or "Nothing.",
             "who": cut(agents, "; ", most=MOST_NAMED),
             "monitor": self.monitor,
             "next": f"{self.next}{f': {self.command}' if self.command else ''}",
@@ -155,12 +161,14 @@ class _Writer:
         self._run, self._state, self._score, self._cause = so_far, state, score, cause
         self._place, self._private, self._origin = place, private, so_far.headline
         self._session = bool(so_far.run and so_far.run.session)
-        self._waiting = [a for a in self._activations() if a.waits] if not so_far.finish else []
+        is_over = so_far.finish or state == "cut off"
+        waiting = [a for a in self._activations() if a.waits]
+        self._waiting = [] if is_over else waiting
+        self._deserted = [] if so_far.finish else waiting
         self._called_off = {
             a: end for a, end in so_far.cancelled.items() if not so_far.goes_on(end)
         }
         self._tallies = dict(self._find_tallies())
-        is_over = so_far.finish or state == "cut off"
         self._is_open = bool(self._waiting) or not is_over
 
     def _activations(self) -> list[Any]:
@@ -213,7 +221,7 @@ class _Writer:
         run, score = self._run, self._score
         rmse, wrong = score.get("rmse"), score.get("wrong")
         if run.partial:
-            return "Partial answer", "bad"
+            return "Partial answer", "inexact" if rmse == 0 else "bad"
         if score.get("valid") is False:
             return "Unusable answer", "bad"
         if isinstance(rmse, int | float) and not rmse and score.get("complete") is not False:
@@ -230,6 +238,8 @@ class _Writer:
         if not number:
             return "Not asked yet", "open"
         answered = requests.get("answered", 0)
+        if answered == number and not self._run.finish and self._state == "cut off":
+            return "Cut off", "inexact"
         if answered == number:
             is_whole = self._origin is None
             return ("Answered", "good") if is_whole else ("Incomplete answer", "bad")
@@ -250,11 +260,12 @@ class _Writer:
             return f"{verdict}: {says}."
         if self._waiting:
             since = moment(min(activation.us_start for activation in self._waiting))
-            agents = [f"`{name(activation.agent)}`" for activation in self._waiting]
-            return f"{verdict}: {cut(agents, most=MOST_NAMED)}, since {since}."
+            return f"{verdict}: {self._list_waiting()}, since {since} after its beginning."
         head = f"{verdict}, {moment(self._run.us)} so far"
         if grade != "open":
             head = f"{verdict} after {moment(self._run.us)}"
+        if self._deserted and verdict == "Cut off":
+            head += f", while {self._list_waiting()} waited for a person"
         quality = self._quality().removesuffix(".") if self._score and grade != "good" else ""
         head = f"{head}. {quality}" if quality else head
         culprit = next((agent for agent in who if agent.is_at_fault), None)
@@ -262,8 +273,14 @@ class _Writer:
         if not cause:
             return f"{head}. Nothing went wrong." if grade in ("good", "unknown") else f"{head}."
         healing = "; the monitor mended that" if self._run.heals and grade == "good" else ""
-        link = ". On the way " if grade != "bad" else ". " if quality else ": "
-        return f"{head}{link}{cause}{healing}."
+        # What was mended, or went wrong on the way, does not explain a count that is wrong.
+        is_apart = verdict in ("Wrong answer", "Inexact answer")
+        link = ". Besides, " if is_apart else ". On the way " if grade != "bad" else ": "
+        return f"{head.removesuffix('.')}{link}{cause}{healing}."
+
+    def _list_waiting(self) -> str:
+        agents = [f"`{name(activation.agent)}`" for activation in self._deserted]
+        return cut(agents, most=MOST_NAMED)
 
     def _ended(self) -> str:
         graph = self._run.graph
@@ -282,7 +299,7 @@ class _Writer:
         state = f" ({self._state})" if run.finish is None else ""
         if self._session:
             session = f"The session lasted {length}{state}."
-            return f"{self._requests()} {'It is not over.' if self._waiting else session}"
+            return self._requests() if self._waiting else f"{self._requests()} {session}"
         if run.finish is None:
             none = "" if has_answer else " There is no answer so far."
             return f"The trace ends after {length}, and the run has no end{state}.{none}"
@@ -318,7 +335,8 @@ class _Writer:
                 end = "not answered yet"
             if requests == 1:
                 partial = f": {self._run.partial}" if self._run.partial else ""
-                none = "There is no answer: the" if state in NO_ANSWER else "The"
+                is_told = state not in NO_ANSWER or end == "not answered yet"
+                none = "The" if is_told else "There is no answer: the"
                 return f"{none} request was {end}{partial}."
             parts.append(f"{number:,} {'was' if number == 1 else 'were'} {end}")
         if not parts:
@@ -342,6 +360,10 @@ class _Writer:
             for agent, end in self._called_off.items()
             if not (steps or self._origin)
         ]
+        limited = None if self._origin else self._run.limited
+        if limited is not None:
+            says = f"the team was {self._run.limit}"
+            steps.append(FailureStep(limited.t, limited.us, says))
         if self._origin:
             says = self._origin.private if self._private else self._origin.says
             graph = self._run.graph
@@ -398,8 +420,13 @@ class _Writer:
     def _monitor(self, grade: Grade) -> tuple[str, bool | None]:
         run = self._run
         if not run.heals:
+            if run.is_imported:
+                return "It was not there: this was read after the run.", None
+            if run.limit:
+                last = ", and its entry agent had one turn more" if run.partial else ""
+                return f"The team was {run.limit}{last}.", None
             is_alarmed = bool(self._tallies or self._origin or run.failed)
-            if not is_alarmed:
+            if not is_alarmed and grade not in ("bad", "inexact"):
                 return ("Nothing had to be done." if run.finish else "Nothing so far."), None
             if run.refused:
                 return f"Nothing was done: {run.refused}.", None
@@ -420,6 +447,9 @@ class _Writer:
         text = f"{moments} the monitor {join_clauses(deeds)}."
         if run.came_after and grade != "bad":
             return f"{text} That worked: an answer was accepted after it.", True
+        is_lacking = run.is_early or run.partial or self._origin
+        if run.came_after and not (is_lacking or self._score.get("complete") is False):
+            return f"{text} That was mended; the answer is wrong for another reason.", None
         if run.came_after:
             return f"{text} That was not enough: the answer after it is not whole.", False
         if run.finish is None and self._state != "cut off":
@@ -445,16 +475,28 @@ class _Writer:
         if failing:
             says = f"Mend `{failing.agent}`: see its failed turns"
             return says, f"digmon show RUN {shlex.quote(failing.agent)}"
-        if self._tallies and run.heals and grade != "bad":
-            says = "Find the cause of what was healed"
-            goal = f"findings.{next(iter(self._tallies))}==0"
-            return says, f"digmon why RUN --good {goal} --try"
+        if run.limit and not self._tallies:
+            return "Raise the limit in `[budget]`, or see who used it up", "digmon show RUN"
+        # Only the result of a run of a task has the numbers of its findings.
+        has_result = bool(self._tallies and run.recorded) and not self._session
+        goal = f"findings.{next(iter(self._tallies))}==0" if has_result else ""
+        if goal and run.heals and grade != "bad":
+            return "Find the cause of what was healed", f"digmon why RUN --good {goal} --try"
         if self._origin and self._origin.activation is None:
             return "See who went on with what, or raise the limit", "digmon show RUN"
         if self._called_off and not self._tallies:
             return "Ask again what was called off; see what was done", "digmon show RUN"
-        if grade == "bad" or self._tallies:
-            return "Find the cause", "digmon why RUN"
+        if self._state == "cut off" and run.finish is None and not goal:
+            return "See where it stopped", "digmon show RUN"
+        if grade in ("bad", "inexact") or goal:
+            if self._score.get("rmse") and self._score.get("valid") is not False:
+                goal = "score.rmse==0"
+            elif grade == "bad":
+                goal = ""
+            good = f" --good {goal}" if goal else ""
+            return "Find the cause", f"digmon why RUN{good}"
+        if self._tallies:
+            return "Look at what was found", "digmon show RUN"
         return "Nothing has to be done.", ""
 
     # --- the task and the cost ---

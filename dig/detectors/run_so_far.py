@@ -72,6 +72,8 @@ class RunSoFar:
         refused: The reason of the first intervention that was refused; empty: none was.
         came_after: Whether an answer was accepted after the latest intervention.
         limit: The limit of the budget that stopped something, in words; else empty.
+        limited: The first record of that; ``None``: there was no limit.
+        is_imported: Whether the trace was made from another file, after the run.
         is_early: Whether work is missing from the answer that was accepted last.
         partial: The limit of the budget at which that answer was handed back, in words; else empty.
     """
@@ -92,6 +94,8 @@ class RunSoFar:
         self._worse: set[str] = set()  # the patterns whose errors no answer has mended
         self.run: records.Run | None = None
         self.partial = self.limit = ""
+        self.limited: records.IncidentRow | None = None
+        self.is_imported = False
         self.agents: dict[str, None] = {}
         self.us = 0
         self.running: dict[str, str] = {}  # activation -> agent
@@ -185,13 +189,16 @@ class RunSoFar:
         self._headlines.look(record)
         self.late_turns.look(record)
         detail = record.detail if isinstance(record.detail, Mapping) else {}
+        if record.what == "import":
+            self.is_imported = True
         if record.what == records.REQUEST_FAILED and detail.get("event") is not None:
             self.counts["failed"] += detail.get("how") == "error"
         elif record.what == records.BUDGET and detail.get("stage") in ("stopped", "partial"):
-            self._note_limit(detail)
+            self._note_limit(record, detail)
 
-    def _note_limit(self, detail: Mapping[str, Any]) -> None:
+    def _note_limit(self, record: records.IncidentRow, detail: Mapping[str, Any]) -> None:
         self.limit = limit_text(detail)
+        self.limited = self.limited or record
         if detail["stage"] == "partial":
             self.partial = self.limit
             self.counts["partial"] += self._number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -341,15 +342,18 @@ def _verdicts(diagnosis: Diagnosis, candidate: str) -> str:
 
 def _to_try(diagnosis: Diagnosis, source: RunSource) -> Iterator[str]:
     """The call that would try changes, and the first of them."""
+    goal = diagnosis.goal.test
+    call = f"Try it: digmon why {source.path} --try"
+    call += "" if goal == "default" else f" --good {shlex.quote(goal)}"
     if source.is_plain_team:
-        yield f"Try it: digmon why {source.path} --try --entry MODULE:FUNCTION"
+        yield f"{call} --entry MODULE:FUNCTION"
         return
     if source.wrapped is not None:
         yield "A run of a wrapped team cannot be continued, so nothing can be tried"
         return
     yield from (note[:1].upper() + note[1:] for note in diagnosis.notes if note.startswith(TO_TRY))
     team = "" if source.side else " --team MODULE:TEAM"
-    yield f"Try it: digmon why {source.path} --try{team}"
+    yield f"{call}{team}"
 
 
 def _model_cost(diagnosis: Diagnosis) -> Iterator[str]:

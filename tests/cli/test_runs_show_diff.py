@@ -186,7 +186,7 @@ def test_a_list_of_runs_tells_what_failed_and_how_many_wait(call: Any, troubled:
         rows = [json.loads(line) for line in call("runs", troubled, "--json")[1].splitlines()]
         assert [row["headline"] for row in rows] == [
             f"Failed: {failing.FAILED}.", "Goes on, 9.0 s so far.",
-            "Waits for a person: `buyer`, since 2.0 s.",
+            "Waits for a person: `buyer`, since 2.0 s after its beginning.",
         ]  # fmt: skip
         assert [len(row["waits"]) for row in rows] == [0, 0, 1]
 

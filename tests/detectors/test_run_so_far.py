@@ -14,11 +14,12 @@ from dig.detectors.five_answers import FiveAnswers, five_answers
 from dig.detectors.interventions import STEPS
 from dig.detectors.run_so_far import RunSoFar
 from dig.detectors.watch import Watch
-from dig.graph.records import HealRow, Limits
+from dig.graph.records import Finish, HealRow, Limits
 from dig.tasks.run.execute import Execution, execute
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
 from dig.traces.journal.reader import read_records
+from tests import failing
 from tests.histories import arrive, deliver, emit, end, final, row, start, trace, turn
 from tests.oracle import Row
 from tests.traces.runs import store
@@ -230,3 +231,83 @@ def test_a_turn_that_was_called_off_counts_as_long_as_its_work_is_left(tmp_path:
     answers = verdict(store(tmp_path / "gone.dig.jsonl", session(rows)))
     assert answers.ended.endswith("A turn of `a` was called off at 1.0 s; its work went on.")
     assert (answers.wrong, answers.who, answers.command) == ((), (), "")
+
+
+WRONG = {"valid": True, "complete": True, "rmse": 40.0, "wrong": 0.3, "says": "Of 9, 3 are wrong."}
+
+
+def accepted(*parts: Row | list[Row], after: Row | None = None) -> list[Row]:
+    """A run whose agent answers the request."""
+    answer = [*turn(1, "v", "a", "f", p="consume"), final(1, "f", "v"), deliver(1, "f", None)]
+    later = [after] if after else []
+    return trace(asked(0, "p", "a"), *parts, answer, later, row(2, "finish", outcome="submitted"))
+
+
+def test_a_wrong_answer_without_a_finding_leads_to_a_goal(tmp_path: Path) -> None:
+    """A diagnosis finds nothing to explain unless it is told that the answer is wrong."""
+    answers = verdict(store(tmp_path / "w.dig.jsonl", accepted()), score=WRONG)
+    lines = dict(answers.lines())
+    assert answers.headline == "Wrong answer after 2.0 s. Of 9, 3 are wrong."
+    assert lines["wrong"] == "No pattern of failure was found."
+    assert lines["monitor"] == "It watched only, and changed nothing."
+    assert answers.command == "digmon why RUN --good score.rmse==0"
+
+
+def test_a_limit_of_the_budget_is_told_in_all_answers(tmp_path: Path) -> None:
+    """It is why the answer is partial; whether that is bad, the score says."""
+    limit = {"limit": "turns", "spent": 14, "most": 14, "event": "p"}
+    before, after = (
+        row(1, "incident", what="budget", detail=limit | {"stage": stage})
+        for stage in ("stopped", "partial")
+    )
+    path = store(tmp_path / "b.dig.jsonl", accepted(before, after=after))
+    answers = verdict(path, score=WRONG)
+    assert (answers.verdict, answers.grade) == ("Partial answer", "bad")
+    assert [step.says for step in answers.wrong] == ["the team was stopped at 14 turns"]
+    assert answers.monitor.startswith("The team was stopped at 14 turns, and its entry agent had")
+    assert answers.next.startswith("Raise the limit in `[budget]`")
+    assert verdict(path, score=WRONG | {"rmse": 0}).grade == "inexact"
+
+
+def test_what_failed_on_the_way_is_not_the_cause_of_a_wrong_count(tmp_path: Path) -> None:
+    """The turn was tried again, and the answer covers all."""
+    bad = end(1, "u", p="delay") | {"error": "ValueError: once"}
+    path = store(tmp_path / "m.dig.jsonl", accepted(start(0, "u", "a", "p"), bad))
+    headline = verdict(path, score=WRONG).headline
+    assert (
+        headline == "Wrong answer after 2.0 s. Of 9, 3 are wrong. Besides, `a` failed 1 of 2 turns."
+    )
+
+
+def test_healing_before_an_answer_that_is_whole_but_wrong_did_not_fail() -> None:
+    """It mended what it found."""
+    so_far = RunSoFar()
+    so_far(HealRow(9, 9, 7, "inject", "e1", ("ada",), "a note", "it stalled"))
+    so_far.came_after = True
+    so_far.finish = Finish(10, 10, "submitted")
+    so_far.counts["answered"] = 1
+    for score, text in [
+        (WRONG, "That was mended; the answer is wrong for another reason."),
+        (WRONG | {"complete": False}, "That was not enough: the answer after it is not whole."),
+    ]:
+        assert five_answers(so_far, score=score).monitor.endswith(text)
+
+
+def test_an_imported_run_was_read_by_a_monitor_that_was_not_there(tmp_path: Path) -> None:
+    """Also if nothing was found."""
+    told = row(0, "incident", what="import", detail="read from a file")
+    answers = verdict(store(tmp_path / "i.dig.jsonl", accepted(told)))
+    assert answers.monitor == "It was not there: this was read after the run."
+
+
+def test_a_dead_process_waits_for_nobody(tmp_path: Path) -> None:
+    """The end of the process is told, and who waited then; an answer before is no good end."""
+    path = store(tmp_path / "w.dig.jsonl", failing.waiting())
+    answers = verdict(path, state="cut off")
+    assert (answers.verdict, answers.grade) == ("Cut off", "bad")
+    assert answers.headline.endswith("while `buyer` waited for a person.")
+    rows = [*asked(0, "p", "a"), *turn(1, "v", "a", "f", p="consume"), final(1, "f", "v")]
+    whole = trace(rows, deliver(1, "f", None), session=True)
+    answers = verdict(store(tmp_path / "c.dig.jsonl", whole), state="cut off")
+    assert (answers.verdict, answers.grade) == ("Cut off", "inexact")
+    assert answers.next == "See where it stopped"

@@ -183,3 +183,5 @@ def test_without_try_the_command_is_told(run: Path) -> None:
     """With the option that it needs."""
     lines = tell(diagnose(run), RunSource.read(run))
     assert lines[-1] == f"Try it: digmon why {run} --try --entry MODULE:FUNCTION"
+    lines = tell(diagnose(run, Goal.parse("none")), RunSource.read(run))
+    assert lines[-1].endswith("--try --good none --entry MODULE:FUNCTION")

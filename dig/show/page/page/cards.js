@@ -28,12 +28,13 @@ export class Cards {
     if (version === this.version) return;
     this.version = version;
     this._say(stuck ? ["Stuck", stuck, "warning"] : this._verdict(answers));
+    const isBad = ["bad", "inexact"].includes(answers.grade);
     const texts = {
       ended: answers.ended,
       wrong: answers.wrong?.length
         ? h("ol", {}, answers.wrong.map((step) => h("li", {}, this._step(step))))
-        : answers.ended && "Nothing was found.",
-      who: answers.who?.length ? h("ul", {}, answers.who.map((one) => h("li", {}, this._agent(one)))) : answers.ended && "Nobody.",
+        : answers.ended && (isBad ? "No pattern of failure was found." : "Nothing."),
+      who: answers.who?.length ? h("ul", {}, answers.who.map((one) => h("li", {}, this._agent(one)))) : answers.ended && (isBad ? "Not known." : "Nobody."),
       monitor: answers.monitor,
       next: answers.next && [
         ...marked(answers.command ? `${answers.next}: ` : answers.next),
