@@ -197,3 +197,18 @@ def test_a_run_directory_is_one_run(runs: Path) -> None:
 def test_a_directory_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="No such file"):
         overview(tmp_path / "nothing")
+
+
+def test_the_verdict_of_a_run_that_died_is_that_of_its_state(tmp_path: Path) -> None:
+    """Nothing changes in its files: the writer's lock is gone, and what depended on it with it."""
+    (tmp_path / "r").mkdir()
+    journal = Journal(tmp_path / "r" / "trace.dig.jsonl")
+    for record in story()[:4]:
+        journal(record)
+    (going,) = overview(tmp_path)
+    journal.close()
+    (dead,) = overview(tmp_path)
+    assert (going.state, dead.state) == ("in progress", "cut off")
+    assert going.headline != dead.headline
+    assert dead == summarise(tmp_path / "r")
+    assert reads(tmp_path) == 0

@@ -49,11 +49,9 @@ def overview(folder: Path) -> list[RunSummary]:
     for path in paths:
         stamp, row = _stamp(path), known.get(path.name)
         summary = _recall(row, stamp)
-        if summary is not None and summary.state in ("in progress", "cut off"):
-            summary = replace(summary, state=stored_state(path))
-            if stamp != _stamp(path):  # it has ended just now
-                summary = None
-        if summary is None:
+        # A writer may die without a change to a file, and the verdict depends on the state.
+        is_open = summary is not None and summary.state in ("in progress", "cut off")
+        if summary is None or (is_open and summary.state != stored_state(path)):
             summary = summarise(path)
             body = json.dumps(summary.to_json())
             row = (stamp, body, _digest(stamp, body))
