@@ -103,12 +103,22 @@ def test_nothing_is_written_through_a_link(run: Path, tmp_path: Path) -> None:
     assert not (run / "report.html").is_symlink()
 
 
-def test_what_a_crash_left_half_written_is_written_anew(tmp_path: Path) -> None:
-    """The file has the new content alone."""
-    (tmp_path / "file.part").write_bytes(b"half of something that was longer")
-    write_file(tmp_path / "file", b"new")
-    assert (tmp_path / "file").read_bytes() == b"new"
-    assert not (tmp_path / "file.part").exists()
+def test_each_writer_of_a_file_has_its_own_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second writer neither removes nor mixes what the first one has half written."""
+    replace, parts = Path.replace, list[bytes]()
+
+    def write_another_first(part: Path, target: Path) -> Path:
+        monkeypatch.undo()
+        write_file(target, b"second")
+        parts.append(part.read_bytes())
+        return replace(part, target)
+
+    monkeypatch.setattr(Path, "replace", write_another_first)
+    write_file(tmp_path / "file", b"first")
+    assert (parts, (tmp_path / "file").read_bytes()) == ([b"first"], b"first")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_what_somebody_asks_for_is_written_whole_where_they_want_it(tmp_path: Path) -> None:

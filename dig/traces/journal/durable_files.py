@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -32,9 +33,9 @@ def write_file(path: Path, data: bytes, *, synced: bool = False, mode: int = MOD
         OSError: The file cannot be written.
     """
     # In the same folder, since a rename between file systems is a copy.
-    part = path.with_name(f"{path.name}.part")
+    # Nobody can know the name: it is no link to a foreign file, nor that of another writer.
+    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
-        part.unlink(missing_ok=True)  # it may be a link to a foreign file
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(data)
             if synced:
