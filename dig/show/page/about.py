@@ -8,24 +8,28 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dig._util.text import one_line, safe_text
+from dig._util.text import one_line
 from dig.show.cause import KnownCause
 from dig.show.follower import RunFollower
 from dig.show.runs.summary import read_beside, read_note, stored_answers, stored_state
 from dig.traces.journal.journal import RESULT, SIDE
-from dig.traces.journal.reader import trace_path
 
 KEYS = ("execution", "task", "team", "method", "agents_are", "began")
 
 
 def page_head(
-    path: Path, follower: RunFollower, *, private: bool = False, cause: KnownCause | None = None
+    path: Path,
+    follower: RunFollower,
+    *,
+    place: str,
+    private: bool = False,
+    cause: KnownCause | None = None,
 ) -> dict[str, Any]:
     """The data for the head of the page.
 
     `execution`, `task`, `team`, `method`, `agents_are` and `began` are of the side file, as far as
     they are texts; `state` is what a run without an end is; `file` is the
-    name of the trace, `place` its path for a command line; `note` is what a person has written on
+    name of the trace, `place` the run for a command line; `note` is what a person has written on
     it; `answers` are the five answers about the run, as far as it was followed, `requests` what
     happened to those of a session, `is_fork` says whether it continues another run.
     `dig.diagnosis.pictures` adds what pages of other things have: `unit` of time, `lanes` (what a
@@ -34,17 +38,20 @@ def page_head(
     Args:
         path: The trace file or run directory.
         follower: The run, as far as its records are known.
+        place: The run in commands: its path or, on a page for other machines, its name.
         private: Leave out what agents said to one another; by default not.
         cause: What a diagnosis names; ``None``: nothing.
     """
     side, result = read_beside(path, SIDE), read_beside(path, RESULT)
-    trace, state, so_far = trace_path(path), stored_state(path), follower.so_far
-    answers = stored_answers(path, follower, result.get("score"), private=private, cause=cause)
+    state, so_far = stored_state(path), follower.so_far
+    answers = stored_answers(
+        path, follower, result.get("score"), place=place, private=private, cause=cause
+    )
     return {
         **{key: one_line(side[key], 120) for key in KEYS if isinstance(side.get(key), str)},
-        "file": one_line(trace.parent.name if path.is_dir() else trace.name, 120),
+        "file": one_line(path.resolve().name, 120),
         "state": state,
-        "place": shlex.quote(safe_text(path)),
+        "place": shlex.quote(place),
         "note": "" if private else read_note(path),
         "is_fork": "forked_from" in side,
         "answers": asdict(answers) if so_far.run else None,

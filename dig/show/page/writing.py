@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dig._util.text import safe_text
 from dig.graph.chain import is_journal
 from dig.show.cause import KnownCause
 from dig.show.compare.difference import first_difference
@@ -60,10 +61,12 @@ def write_report(
         JournalError: The file cannot be written.
     """
     shown_run = _read(run, payloads, cause)
-    shown_twin = _read_twin(run, twin, payloads) if twin else None
+    shown_twin = None
+    if twin:
+        shown_twin = replace(_read(twin, payloads), difference=first_difference(run, twin))
     data, cut = _compress(shown_run, shown_twin, payloads=payloads)
-    beside = run.with_name(run.name.removesuffix(".jsonl").removesuffix(".dig") + ".html")
-    path = out or (run / NAME if run.is_dir() else beside)
+    name = run.name.removesuffix(".jsonl").removesuffix(".dig") + ".html"
+    path = out or (run / NAME if run.is_dir() else run.with_name(name))
     _write(path, data, is_named=out is not None)
     return Report(path, len(data), shown_run.head["records"], cut)
 
@@ -103,19 +106,25 @@ def comparison(run: Path, twin: Path, runs: str) -> bytes:
     Raises:
         TraceError: A trace cannot be read or breaks a rule; the line is named.
     """
-    return _compress(_read(run), _read_twin(run, twin), runs)[0]
+    upper, lower = (_read(path, is_local=True) for path in (run, twin))
+    lower = replace(lower, difference=first_difference(run, twin))
+    return _compress(upper, lower, runs)[0]
 
 
-def _read_twin(run: Path, twin: Path, payloads: bool = True) -> ShownRun:
-    return replace(_read(twin, payloads), difference=first_difference(run, twin))
-
-
-def _read(run: Path, payloads: bool = True, cause: KnownCause | None = None) -> ShownRun:
+def _read(
+    run: Path,
+    payloads: bool = True,
+    cause: KnownCause | None = None,
+    *,
+    is_local: bool = False,
+) -> ShownRun:
     """Read a run; detected findings come last if the trace has no rows of findings."""
     first = next(read_lines(run))
     maker = Rows(MOST_TEXT if payloads else 0, has_all=is_journal(first.row))
     rows = [pack(row) for row in feed_records(run, maker.of, payloads=payloads)]
-    head = page_head(run, maker.follower, private=not payloads, cause=cause)
+    # A report is mailed: a path would tell about the machine, and be of no use on another.
+    place = safe_text(run if is_local else run.resolve().name)
+    head = page_head(run, maker.follower, place=place, private=not payloads, cause=cause)
     detected = [] if maker.has_findings else maker.detected
     return ShownRun(first.row["run"], {**head, "records": len(rows)}, [*rows, *detected])
 

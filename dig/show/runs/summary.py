@@ -255,8 +255,8 @@ def grade(score: object) -> float | None:
 
 
 def stored_answers(
-    path: Path, follower: RunFollower, score: object, *, private: bool = False,
-    cause: KnownCause | None = None,
+    path: Path, follower: RunFollower, score: object, *, place: str | None = None,
+    private: bool = False, cause: KnownCause | None = None,
 ) -> FiveAnswers:  # fmt: skip
     """The five answers about a stored run.
 
@@ -264,6 +264,7 @@ def stored_answers(
         path: The run directory, or the trace file.
         follower: The run, with all its records.
         score: The score of its answer, as its result has it.
+        place: The run in commands; ``None``: its path.
         private: Leave out what agents said to one another.
         cause: What a diagnosis names; ``None``: nothing.
     """
@@ -274,7 +275,7 @@ def stored_answers(
         fields["says"] = f"Its score is: {figures}."
     return five_answers(
         follower.so_far, state=stored_state(path), score=fields, private=private,
-        place=safe_text(path), spent=cost_text(follower.costs.sums),
+        place=safe_text(path) if place is None else place, spent=cost_text(follower.costs.sums),
         cause={"says": cause.says, "agent": cause.agent} if cause else None,
     )  # fmt: skip
 

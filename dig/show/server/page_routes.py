@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from dig._util.text import one_line
+from dig._util.text import one_line, safe_text
 from dig.errors import RefusedError, TraceError
 from dig.show.follower import Standstill
 from dig.show.page.about import clock_speed, page_head
@@ -245,7 +245,7 @@ def stream(path: Path, after: int, wait: Callable[[float], bool]) -> Iterator[by
 
 
 def _head(path: Path, follower: TraceFollower) -> bytes:
-    head = page_head(path, follower.rows.follower)
+    head = page_head(path, follower.rows.follower, place=safe_text(path))
     return _event({**head, "state": follower.state, "problem": follower.problem}, "event: head\n")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from base64 import b64encode
@@ -13,7 +14,7 @@ import pytest
 
 from dig.errors import JournalError, TraceError
 from dig.show.page.html_page import live_page
-from dig.show.page.writing import write_report
+from dig.show.page.writing import comparison, write_report
 from tests import failing
 from tests.histories import arrive, deliver, emit, end, start, trace
 from tests.hostile import ATTACKS
@@ -64,6 +65,22 @@ def test_the_same_run_gives_the_same_bytes(run: Path, tmp_path: Path) -> None:
     """Whenever it is written."""
     first, second = (write_report(run, tmp_path / name).path for name in ("1.html", "2.html"))
     assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_report_names_no_folder_of_the_machine(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands in it have the name of the run, by whatever path it was written."""
+    first = write_report(run, tmp_path / "1.html").path
+    assert str(tmp_path) not in json.dumps(inlined(first.read_text("utf-8")))
+    head = inlined(first.read_text("utf-8"))["head"]
+    assert (head["place"], head["file"]) == ("r", "r")
+    assert head["answers"]["command"].split()[2] == "r"
+    monkeypatch.chdir(run)
+    for path in (Path(), Path("../r")):
+        assert write_report(path, tmp_path / "2.html").path.read_bytes() == first.read_bytes()
+    page = comparison(run, run, "../").decode()
+    assert inlined(page)["head"]["place"] == str(run)
 
 
 def test_a_trace_file_alone_has_its_report_beside_it(tmp_path: Path) -> None:
