@@ -41,6 +41,9 @@ NOT_HEALED = ("MC", "DL")
 """The patterns whose warnings are not healed, since no event of theirs could carry a note: an
 agent is at work for long, and to wake the others would not help it."""
 
+REQUEST = "request"
+"""The stage of a failed request."""
+
 NOTED = ("RSP",)
 """The patterns whose notices are healed, too: by notes, since a repetition is seldom a mistake."""
 
@@ -55,7 +58,8 @@ class Rule:
         pattern: The short name of the pattern, `ET` for instance; ``None``: all patterns.
         agents: The agents that the rule is about; empty: all. Either the agent that made the
             event, or to which the activation belongs, must be among them, or all agents that the
-            evidence names. An instance (`NAME#2`) counts as its agent.
+            evidence names. For a failed request: the agent in whose activation it failed, or all
+            agents that had begun it. An instance (`NAME#2`) counts as its agent.
         types: The types of events that the rule is about; empty: all. Either that of the finding's
             event must be among them, or those of all events that the evidence names.
         reason: The reason, shown wherever the rule has an effect.
@@ -235,11 +239,20 @@ def silencing_rule(graph: InteractionGraph, finding: Finding, reason: str) -> Ru
         graph: The graph in which the finding was raised.
         finding: The finding.
         reason: The reason, shown wherever the rule has an effect.
+
+    Raises:
+        SettingsError: The rule would be about all findings of the pattern.
     """
     agents, types = (
         tuple(sorted(next(filter(None, sides), ())))
         for sides in (_agents(graph, finding), _types(graph, finding))
     )
+    # All requests are of one type, so the type alone would silence every failed request.
+    if not agents and (not types or finding.stage == REQUEST):
+        raise SettingsError(
+            f"a rule about this {finding.pattern} is too general: no agent can be named, so it "
+            "would silence those of all agents; if you mean that, write it yourself"
+        )
     return Rule(action="off", pattern=finding.pattern, agents=agents, types=types, reason=reason)
 
 
@@ -276,6 +289,10 @@ def _agents(graph: InteractionGraph, finding: Finding) -> tuple[set[str], set[st
     if isinstance(event, str) and graph.knows(event):
         sender = graph.history.sender(graph.event(event).n)
         makers |= {sender} if sender else set()
+    takers = set[str]()
+    if finding.stage == REQUEST:
+        activation = evidence.get("activation")
+        takers = _takers(graph, event, finding.t)
     v = graph.history.activation(activation) if isinstance(activation, str) else None
     if v is not None:
         makers.add(graph.history.agent(v))
@@ -283,8 +300,15 @@ def _agents(graph: InteractionGraph, finding: Finding) -> tuple[set[str], set[st
     for key in ("agents", "to", "path"):
         listed = evidence.get(key)
         named += listed if isinstance(listed, list) else []
-    other_agents = {name for name in named if isinstance(name, str)}
+    other_agents = takers | {name for name in named if isinstance(name, str)}
     return {*map(base_name, makers)}, {*map(base_name, other_agents)}
+
+
+def _takers(graph: InteractionGraph, event: object, t: int) -> set[str]:
+    """The agents that had begun work with an event at a logical time."""
+    h = graph.history
+    n = h.event(event) if isinstance(event, str) else None
+    return set() if n is None else {h.agent(v) for v in h.sightings(n) if h.t_start[v] <= t}
 
 
 def _types(graph: InteractionGraph, finding: Finding) -> tuple[set[str], set[str]]:

@@ -39,6 +39,7 @@ def load_policy(
     config: Path | None = None,
     environment: Mapping[str, str] = os.environ,
     patterns: Collection[str] = (),
+    text: str | None = None,
 ) -> Policy:
     """Load the policy from file and environment; the environment replaces a pattern's rules.
 
@@ -47,12 +48,13 @@ def load_policy(
             `[tool.digmon.policy]`; ``None``: there is none.
         environment: Variables; those that begin with `DIG_POLICY_` count.
         patterns: The patterns of detectors besides the standard ones.
+        text: What the file would contain; ``None``: what it contains.
 
     Raises:
         SettingsError: A value or a name is wrong; the message says where, and what to write.
     """
     names = (*NAMES, *patterns, *_SETTINGS, ANY)
-    heading, table = read_table(config, TABLE)
+    heading, table = read_table(config, TABLE, text)
     entries = {name: (f"{heading}, {name}", value) for name, value in table.items()}
     # By name, so a variable replaces all rules of the file for its pattern.
     entries |= _from_environment(environment, names)
@@ -66,7 +68,7 @@ def load_policy(
         else:
             rules = _rules(place, None if name == ANY else name, value)
             policy = replace(policy, rules=(*policy.rules, *rules))
-    place, table = read_table(config, BUDGET)
+    place, table = read_table(config, BUDGET, text)
     return replace(policy, budget=_make(place, TeamBudget.of, table)) if table else policy
 
 

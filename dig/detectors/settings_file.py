@@ -33,12 +33,13 @@ def find_settings(path: Path | None, folder: Path = Path()) -> Path | None:
     return project if _project_tables(parse_toml(project)) is not None else None
 
 
-def read_table(path: Path | None, name: str) -> tuple[str, dict[str, Any]]:
+def read_table(path: Path | None, name: str, text: str | None = None) -> tuple[str, dict[str, Any]]:
     """Read a table of a file with settings.
 
     Args:
         path: The file; ``None``: there is none, and the table is empty.
         name: The table's name, one of `TABLES`.
+        text: What the file would contain; ``None``: what it contains.
 
     Returns:
         The place of the table in words, for errors; and the table, empty if the file has only
@@ -49,7 +50,7 @@ def read_table(path: Path | None, name: str) -> tuple[str, dict[str, Any]]:
     """
     if path is None:
         return "", {}
-    tables: Any = parse_toml(path)
+    tables: Any = parse_toml(path, text)
     prefix = ""
     if path.name == PROJECT:
         tables, prefix = _project_tables(tables), "tool.digmon."
@@ -68,15 +69,15 @@ def read_table(path: Path | None, name: str) -> tuple[str, dict[str, Any]]:
     return f"{path}, [{prefix}{name}]", table
 
 
-def parse_toml(path: Path) -> dict[str, Any]:
-    """Parse a TOML file.
+def parse_toml(path: Path, text: str | None = None) -> dict[str, Any]:
+    """Parse a TOML file, or a text that it would contain.
 
     Raises:
         SettingsError: The file cannot be read, or is not TOML.
     """
     try:
         with file_errors(path, "read"):
-            return tomllib.loads(read_file(path).decode("utf-8"))
+            return tomllib.loads(read_file(path).decode("utf-8") if text is None else text)
     except (ValueError, RecursionError) as error:
         raise SettingsError(f"{path} is not TOML: {error}") from None
 

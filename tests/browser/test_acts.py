@@ -13,7 +13,7 @@ from dig.show.server.server import Server
 from tests.browser.conftest import Witness
 from tests.browser.pages import opened, report
 from tests.show.server.client import serving
-from tests.traces.runs import directory, hasty
+from tests.traces.runs import directory, hasty, late_twice, store
 
 CHOOSE = "dig.app.select(dig.app.findings.shown()[0])"
 
@@ -34,15 +34,14 @@ def chosen(page: Page, address: str) -> None:
 def test_commands_about_a_finding_are_copied_by_a_click(
     page: Page, witness: Witness, early: Path, tmp_path: Path
 ) -> None:
-    """Each with the path of the run, as a shell reads it; a report alone can write nothing."""
+    """Each with the name of the run; a report alone can write nothing."""
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     chosen(page, report(early, tmp_path / "r.html"))
     shown = page.locator(".finding .acts code").all_inner_texts()
-    path = f"'{early}'"
     assert shown == [
-        f"digmon show {path} 12",
-        f"digmon why {path} --good findings.ET==0 --try",
-        f"digmon check {path} --ignore ET=a",
+        "digmon show early 12",
+        "digmon why early --good findings.ET==0 --try",
+        "digmon check early --ignore ET=a",
     ]
     button = page.get_by_role("button", name=f"Copy: {shown[1]}")
     button.click()
@@ -73,6 +72,24 @@ def test_a_false_alarm_is_shown_as_a_rule_and_then_written(
     form.get_by_role("button", name=f"Add it to {file}").click()
     expect(form.locator("code")).to_contain_text(f"--config {file}")
     assert tomllib.loads(file.read_text())["policy"]["ET"][0]["action"] == "off"
+    assert witness.strangers(server.guard.root) == []
+
+
+def test_the_rule_is_about_the_finding_that_is_open(
+    page: Page, witness: Witness, tmp_path: Path
+) -> None:
+    """Also if another one was raised at the same record."""
+    run, forms = store(tmp_path / "t.dig.jsonl", late_twice()), page.locator(".finding form")
+    with serving(run, settings=tmp_path / "digmon.toml") as server:
+        opened(page, server.address)
+        page.wait_for_function("() => dig.app.findings.shown().length > 1")
+        for event, type_ in (("q", "one"), ("m", "other")):
+            chosen = f"(one) => one.pattern === 'LATE' && one.ids.includes('{event}')"
+            page.evaluate(f"dig.app.select(dig.app.model.findings.find({chosen}))")
+            forms.get_by_role("textbox").fill("slow")
+            forms.get_by_role("button", name="Show the rule").click()
+            expect(forms.locator("pre")).to_contain_text(f'types = ["{type_}"]')
+        page.goto("about:blank")
     assert witness.strangers(server.guard.root) == []
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tests.histories import arrive, deliver, final, row, trace, turn
+from tests.histories import arrive, deliver, emit, final, row, trace, turn
 from tests.oracle import Row
 
 
@@ -67,3 +67,16 @@ def hasty() -> list[Row]:
         turn(3, "x", "a", f="delay"),
         row(4, "leave", agent="b"),
     )  # fmt: skip
+
+
+def late_twice() -> list[Row]:
+    """Two events, of types `one` and `other`, are late at the same moment; no finding is stored."""
+    return trace(
+        arrive(0, "p", None, "a"),
+        turn(1, "v", "a", "q m", p="consume"),
+        emit(1, "q", "v", "b", "one"),
+        emit(1, "m", "v", "c", "other"),
+        row(500, "leave", agent="d"),
+        agents="abcd",
+        limits={"late_window_s": 60},
+    )

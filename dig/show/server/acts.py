@@ -17,10 +17,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dig._util.files import read_file
 from dig._util.text import first_wrong, one_line
-from dig.detectors import standard
-from dig.detectors.policy import silencing_rule
+from dig.detectors import plugins, standard
+from dig.detectors.finding import Finding
+from dig.detectors.policy import Rule, silencing_rule
+from dig.detectors.policy_settings import TABLE, load_policy
 from dig.detectors.settings_file import PROJECT
 from dig.errors import RefusedError, SettingsError, TraceError, file_errors
+from dig.graph.graph import InteractionGraph
 from dig.show.explain.explainer import as_finding
 from dig.show.runs.summary import MOST_NOTE, note_path
 from dig.traces.journal.durable_files import write_file, write_output
@@ -38,11 +41,13 @@ class FalseAlarm(_Request):
 
     Attributes:
         t: The record of the finding.
+        number: Its number among the findings at that record, from 0.
         reason: The reason, in the person's words.
         shown: The rule that the person has seen; ``None``: it is to be shown now.
     """
 
     t: int
+    number: Annotated[int, Field(ge=0)] = 0
     reason: Annotated[str, Field(min_length=1, max_length=MOST_REASON)]
     shown: str | None = None
 
@@ -75,7 +80,8 @@ class Acts:
         """
         try:
             if act == b"note":
-                return self._write_note(run, _parse(Note, body))
+                with self._lock:
+                    return self._write_note(run, _parse(Note, body))
             if act == b"false-alarm":
                 with self._lock:
                     return self._silence(run, _parse(FalseAlarm, body))
@@ -93,33 +99,69 @@ class Acts:
         return {"note": note.text.strip()}
 
     def _silence(self, run: Path, alarm: FalseAlarm) -> dict[str, Any]:
-        rule = self._rule_text(run, alarm)
+        graph, finding = _find(run, alarm)
+        rule = silencing_rule(graph, finding, alarm.reason)
+        shown = self._rule_text(rule)
         with file_errors(self.settings, "read"):
             before = read_file(self.settings) if self.settings.exists() else b""
         try:
-            text = "\n\n".join(filter(None, (before.decode().rstrip(), rule)))
+            text = "\n\n".join(filter(None, (before.decode().rstrip(), shown)))
+            data, tables = text.encode(), tomllib.loads(before.decode())
+        except (ValueError, RecursionError) as error:
+            raise self._refusal(str(error)) from None
+        try:
             tomllib.loads(text)
-            data = text.encode()
-        except (ValueError, RecursionError) as error:  # its pattern has a rule of another form
-            raise SettingsError(f"{self.settings}: it cannot be added here ({error})") from None
-        if alarm.shown == rule:
+        except (ValueError, RecursionError):
+            raise self._refusal(self._clash(tables, rule)) from None
+        installed = plugins.detectors(plugins.list_installed())
+        patterns = [str(finding.pattern), *(str(detector.pattern) for detector in installed)]
+        # Without the environment, since the rule is for all who read the file.
+        ruling = load_policy(self.settings, {}, patterns, text).ruling(graph, finding)
+        if ruling != rule:  # of equally exact rules the first one decides
+            other = f"{ruling.action} ({ruling.reason_text})" if ruling else "no rule"
+            raise self._refusal(f"the file has a rule that decides before it: {other}")
+        if alarm.shown == shown:
             with file_errors(self.settings, "written"):
                 write_output(self.settings, data)
-        return {"rule": rule, "file": str(self.settings), "is_written": alarm.shown == rule}
+        return {"rule": shown, "file": str(self.settings), "is_written": alarm.shown == shown}
 
-    def _rule_text(self, run: Path, alarm: FalseAlarm) -> str:
-        """The rule for findings like one, as the end of a file with settings."""
-        recorded = RecordedRun.read(run, detectors=standard())
-        findings = [*map(as_finding, recorded.findings), *recorded.found]
-        finding = next((finding for finding in findings if finding.t == alarm.t), None)
-        if finding is None:
-            raise SettingsError(f"record {alarm.t} is no finding")
-        rule = silencing_rule(recorded.graph, finding, alarm.reason).to_json()
-        prefix = "tool.digmon." if self.settings.name == PROJECT else ""
-        lines = [f"[[{prefix}policy.{json.dumps(rule.pop('pattern'), ensure_ascii=False)}]]"]
-        # JSON and TOML write such texts and lists alike.
-        lines += [f"{key} = {json.dumps(rule[key], ensure_ascii=False)}" for key in rule]
-        return "\n".join([*lines, ""])
+    def _refusal(self, reason: str) -> SettingsError:
+        return SettingsError(f"{self.settings}: it cannot be added here: {reason}")
+
+    @property
+    def _heading(self) -> tuple[str, ...]:
+        return (*(("tool", "digmon") if self.settings.name == PROJECT else ()), TABLE)
+
+    def _clash(self, tables: Any, rule: Rule) -> str:
+        """The reason why TOML does not allow a rule at the end of valid settings."""
+        for key in self._heading:
+            tables = tables.get(key) if isinstance(tables, dict) else None
+        if isinstance(tables, dict) and rule.pattern in tables:
+            return f"the file has a rule for {rule.pattern} already, in another form"
+        return f"the file has {'.'.join(self._heading)} in another form"
+
+    def _rule_text(self, rule: Rule) -> str:
+        """A rule as the end of a file with settings."""
+        settings = rule.to_json()
+        heading = ".".join((*self._heading, _quote(settings.pop("pattern"))))
+        lines = [f"{key} = {_quote(setting)}" for key, setting in settings.items()]
+        return "\n".join([f"[[{heading}]]", *lines, ""])
+
+
+def _find(run: Path, alarm: FalseAlarm) -> tuple[InteractionGraph, Finding]:
+    """The finding that a person means, and the graph of its run."""
+    recorded = RecordedRun.read(run, detectors=standard())
+    # The page has the findings of the detectors only if the trace records none.
+    findings = [*map(as_finding, recorded.findings), *recorded.found]
+    at_record = [finding for finding in findings if finding.t == alarm.t]
+    if alarm.number >= len(at_record):
+        raise SettingsError(f"record {alarm.t} is no finding")
+    return recorded.graph, at_record[alarm.number]
+
+
+def _quote(setting: str | list[str]) -> str:
+    """A text or a list of texts in TOML: as in JSON, but for one character."""
+    return json.dumps(setting, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _parse(act: type[_Act], body: bytes) -> _Act:

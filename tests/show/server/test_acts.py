@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,10 @@ from dig.show.runs.summary import MOST_NOTE, summarise
 from dig.show.server.acts import Acts
 from dig.show.server.server import MOST_BODY, Server
 from dig.traces.run import RecordedRun
+from tests.histories import arrive, row, trace, turn
+from tests.oracle import Row
 from tests.show.server.client import TOKEN, Response, connected, parse, request, serving
-from tests.traces.runs import directory, hasty, solved, store
+from tests.traces.runs import directory, hasty, late_twice, solved, store
 
 RULE = """[[policy."ET"]]
 action = "off"
@@ -134,13 +137,88 @@ def test_a_project_file_has_its_own_place(tmp_path: Path) -> None:
     assert load_policy(project, {}).rules
 
 
-@pytest.mark.parametrize("before", ['[policy]\nET = "off"\n', "no TOML = = \n", "\xff"])
-def test_a_file_that_would_be_spoilt_is_left(server: Server, tmp_path: Path, before: str) -> None:
-    """The person is told, and can write the rule where it belongs."""
+@pytest.mark.parametrize(
+    ("before", "reason"),
+    [
+        ('[policy]\nET = "off"\n', "a rule for ET already, in another form"),
+        ('policy = {RSP = "off"}\n', "policy in another form"),
+        ("no TOML = = \n", "line 1"),
+        ("\xff", "decode"),
+        ('[policy]\nRSPP = "off"\n', "no pattern 'RSPP'"),
+        ("[policy]\nheal = 3\n", "heal is 3"),
+        (RULE.replace('"off"', '"observe"'), 'decides before it: observe (a "drill")'),
+    ],
+)
+def test_a_file_that_would_be_spoilt_is_left(
+    server: Server, tmp_path: Path, before: str, reason: str
+) -> None:
+    """Or in which the rule has no effect: the person learns why, and can write it there."""
     (tmp_path / "digmon.toml").write_bytes(before.encode("latin-1"))
-    answer = silence(server, shown=RULE)
-    assert answer.status == 409 and b"digmon.toml" in answer.body
+    for shown in (None, RULE):
+        answer = silence(server, shown=shown)
+        assert answer.status == 409 and b"digmon.toml" in answer.body
+        assert reason in answer.body.decode()
     assert (tmp_path / "digmon.toml").read_bytes() == before.encode("latin-1")
+
+
+def test_a_reason_may_have_any_character(server: Server, tmp_path: Path) -> None:
+    """Also the one that JSON allows in a text and TOML does not."""
+    rule = json.loads(silence(server, reason="a\x7fb").body)["rule"]
+    assert 'reason = "a\\u007fb"' in rule
+    assert json.loads(silence(server, reason="a\x7fb", shown=rule).body)["is_written"]
+    (read,) = load_policy(tmp_path / "digmon.toml", {}).rules
+    assert read.reason == "a\x7fb"
+
+
+def test_findings_at_one_record_have_numbers(tmp_path: Path) -> None:
+    """Two late deliveries, which the detectors raise at one moment."""
+    run = store(tmp_path / "t.dig.jsonl", late_twice())
+    late = [f for f in RecordedRun.read(run, detectors=standard()).found if f.pattern == "LATE"]
+    assert [(f.t, f.subject) for f in late] == [(late[0].t, {"event": e}) for e in "qm"]
+    at_record = [f for f in RecordedRun.read(run, detectors=standard()).found if f.t == late[0].t]
+    for finding, type_ in zip(late, ("one", "other"), strict=True):
+        body = {"t": finding.t, "number": at_record.index(finding), "reason": "slow"}
+        shown = Acts(tmp_path / "digmon.toml").carry_out(
+            run, b"false-alarm", json.dumps(body).encode()
+        )
+        assert tomllib.loads(shown["rule"])["policy"]["LATE"][0]["types"] == [type_]
+    body["number"] = len(at_record)
+    with pytest.raises(RefusedError, match="is no finding"):
+        Acts(tmp_path / "digmon.toml").carry_out(run, b"false-alarm", json.dumps(body).encode())
+
+
+def failed_request(*parts: list[Row], **detail: Any) -> list[Row]:
+    """A session whose request ends by an error."""
+    failed = row(3, "incident", what="request_failed", detail={"how": "error", **detail})
+    return trace(*parts, failed, session=True)
+
+
+@pytest.mark.parametrize(
+    ("rows", "agents"),
+    [
+        (failed_request(arrive(0, "p", None, "a"), turn(1, "v", "a", p="consume"), event="p"), "a"),
+        (failed_request(arrive(0, "p", None, "a"), turn(1, "v", "a", p="consume"), activation="v"),
+         "a"),
+        (failed_request(arrive(0, "p", None, "a"), event="p"), ""),
+        (failed_request(arrive(0, "p", None, "a")), ""),
+    ],
+)  # fmt: skip
+def test_a_rule_about_a_failed_request_names_agents(
+    tmp_path: Path, rows: list[Row], agents: str
+) -> None:
+    """Or is refused, since it would silence every failed request."""
+    run, file = store(tmp_path / "t.dig.jsonl", rows), tmp_path / "digmon.toml"
+    recorded = RecordedRun.read(run, detectors=standard())
+    (finding,) = (f for f in recorded.found if f.stage == "request")
+    number = [f for f in recorded.found if f.t == finding.t].index(finding)
+    body = json.dumps({"t": finding.t, "number": number, "reason": "a drill"}).encode()
+    if agents:
+        shown = Acts(file).carry_out(run, b"false-alarm", body)
+        assert tomllib.loads(shown["rule"])["policy"]["FAIL"][0]["agents"] == [*agents]
+    else:
+        with pytest.raises(RefusedError, match=r"too general.*write it yourself"):
+            Acts(file).carry_out(run, b"false-alarm", body)
+    assert not file.exists()
 
 
 def test_only_a_finding_can_be_a_false_alarm(server: Server) -> None:
@@ -159,6 +237,19 @@ def test_a_note_is_written_shown_and_removed(server: Server, tmp_path: Path) -> 
     assert summarise(run).note == "looked\nat \u2713"
     assert json.loads(post(server, "run/good/note", {"text": ""}).body) == {"note": ""}
     assert not (run / "note.txt").exists() and summarise(run).note == ""
+
+
+def test_acts_wait_for_one_another(server: Server, tmp_path: Path) -> None:
+    """A note is not written while another act is carried out."""
+    acts, body = Acts(tmp_path / "digmon.toml"), json.dumps({"text": "mine"}).encode()
+    run = tmp_path / "runs" / "good"
+    with ThreadPoolExecutor(1) as pool:
+        with acts._lock:
+            note = pool.submit(acts.carry_out, run, b"note", body)
+            with pytest.raises(TimeoutError):
+                note.result(0.2)
+            assert not (run / "note.txt").exists()
+        assert note.result(20) == {"note": "mine"}
 
 
 def test_a_note_on_a_trace_stands_beside_it(tmp_path: Path) -> None:

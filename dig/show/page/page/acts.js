@@ -65,11 +65,12 @@ function keep(key, make) {
   return form;
 }
 
-function alarmForm(app, { t }) {
+function alarmForm(app, { t, id }) {
   const reason = h("input", { type: "text", required: true, maxlength: MOST_REASON });
   const answer = h("div", { role: "status" });
+  const number = id.length - String(t).length; // a sign for each finding before it at this record
   const send = (shown) =>
-    post("false-alarm", { t, reason: reason.value.trim(), shown }, answer, (done) => [
+    post("false-alarm", { t, number, reason: reason.value.trim(), shown }, answer, (done) => [
       h("pre", { text: done.rule }),
       done.is_written
         ? h("dl", { class: "acts" }, command(app, `It stands in ${done.file} now`,
