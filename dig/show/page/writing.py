@@ -112,11 +112,7 @@ def comparison(run: Path, twin: Path, runs: str) -> bytes:
 
 
 def _read(
-    run: Path,
-    payloads: bool = True,
-    cause: KnownCause | None = None,
-    *,
-    is_local: bool = False,
+    run: Path, payloads: bool = True, cause: KnownCause | None = None, *, is_local: bool = False
 ) -> ShownRun:
     """Read a run; detected findings come last if the trace has no rows of findings."""
     first = next(read_lines(run))
