@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -15,6 +16,10 @@ from tests.browser.browsers import NONE
 
 BY_FRAMEWORK = "tests/adapters/test_conformance.py"
 """A file of tests that are about the frameworks that are installed, each by itself."""
+
+# A shell starts what runs in its background with Ctrl-C ignored, and commands would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # `ci` draws the same examples on every machine; `pytest --hypothesis-profile=dev` looks further.
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50, print_blob=True)

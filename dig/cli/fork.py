@@ -159,7 +159,11 @@ def _edit_of(given: str | None) -> dict[str, Any] | None:
     if given is None:
         return None
     if not given.lstrip().startswith("{"):
-        if not Path(given).exists():
+        try:
+            is_file = Path(given).exists()
+        except OSError:  # longer than a name may be
+            is_file = False
+        if not is_file:
             raise SettingsError(f"--edit {given:.60} is neither JSON nor a file of it")
         edit = read_json(Path(given))
     else:

@@ -105,7 +105,7 @@ def run(
     alerts = Alerts.load(alert or (), find_settings(chosen.config), is_named=bool(chosen.config))
     rate, keeping = clock.rate, storage.keeping()
     if resume is not None:
-        check_options(resume, chosen, clock, fault, twin, otlp, service_per_agent)
+        check_options(resume, chosen, clock, fault, twin, otlp, service_per_agent, otlp_open_s)
         with viewing(view) as show:
             execution = resume_run(
                 resume, task, chosen, models, keeping=keeping, alerts=alerts, on_directory=show,
@@ -308,7 +308,10 @@ def exporting(
     """
     from dig.traces.otel.environment import content_of_environment, is_configured
 
-    if not (endpoint or is_configured()):
+    is_sent = bool(endpoint or is_configured())
+    if open_s is not None and (may_wait or not is_sent):
+        raise SettingsError("--otlp-open-s needs --otlp, and a run that is not in virtual time")
+    if not is_sent:
         yield None
         return
     from dig.traces.otel.follow import sending

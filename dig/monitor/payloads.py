@@ -99,6 +99,8 @@ class PayloadStore:
             about: The subject of the note, as data.
             scope: The turns that it is for; ``None``: all.
         """
+        if event not in self._carried:
+            raise KeyError(event)
         notes = self._notes.setdefault(event, _Notes())
         if note:
             notes.texts.append((note, to, scope))

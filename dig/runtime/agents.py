@@ -230,11 +230,11 @@ def as_agent(agent: Agent | AgentFunction | PlannedAgent, speed: float = 1.0) ->
     """
     if hasattr(agent, "act"):
         return cast("Agent", agent)
-    if hasattr(agent, "plan"):
+    if callable(agent):
+        return FunctionAgent(agent)
+    if callable(getattr(agent, "plan", None)):
         return Thinking(cast("PlannedAgent", agent), speed)
-    if not callable(agent):
-        raise SettingsError(f"{agent!r:.60} is no agent: no async function, and no `act` method")
-    return FunctionAgent(agent)
+    raise SettingsError(f"{agent!r:.60} is no agent: no async function, and no `act` method")
 
 
 @dataclass(frozen=True)

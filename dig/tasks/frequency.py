@@ -141,7 +141,10 @@ class FrequencyTask:
         more, less = sum(e for e in errors if e > 0), -sum(e for e in errors if e < 0)
         parts = {"are missing from it": less - more, "are counted too much": more - less,
                  "stand at a wrong value": min(more, less)}  # fmt: skip
-        flaws = [f"{number:,.0f} {flaw}" for flaw, number in parts.items() if number > 0]
+        flaws = [
+            f"{number:{',.0f' if number >= 1 else '.2g'}} {flaw}"
+            for flaw, number in parts.items() if number > 0
+        ]  # fmt: skip
         if not flaws:
             return f"It counts all {size:,} {self.unit} right.", 0.0
         reach = ""

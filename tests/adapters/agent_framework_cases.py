@@ -22,7 +22,9 @@ from .conformance import Framework, Refused, Waiting
 from .framework_cases import Case, Cases
 from .framework_faults import PARTS
 from .framework_gates import NEVER, Keeper, answers, behind, of, usher
+from .framework_watch import limited
 from .harness import Script
+from .test_agent_framework_budget import loop
 from .test_agent_framework_interface import Inside
 
 PLAIN = [
@@ -104,6 +106,11 @@ def asking_and_talking(script: Script) -> af.Workflow:
     return p.build("a").add_edge(p.a, p.b).add_edge(p.b, p.a).build()
 
 
+def passed_round(script: Script) -> af.Workflow:
+    """Two send to each other for ever; the first gives an output when the budget is used up."""
+    return loop("half")
+
+
 async def answer_one_by_one(team: af.Workflow) -> Any:
     return [await teams.ask(team), *[
         teams.told(await team.run(responses={one: f"the {one}"})) for one in ("name", "place")
@@ -113,6 +120,7 @@ async def answer_one_by_one(team: af.Workflow) -> Any:
 CASES = [
     Case(team(asking_and_talking, answer_one_by_one)),
     Case(team(asking_and_talking)),
+    *(Case(team(passed_round), limited(turns)) for turns in (3, 4)),
     Case(team(own.raising_edge)),
     *(Case(one, options={"inside": True}) for one in teams.INSIDE),
     Case(inside(teams.chain), behind(usher("Welcome.")), {"inside": True}),

@@ -12,6 +12,7 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
 import dig
+from dig.errors import SettingsError
 from dig.graph.records import Record
 
 from .conformance import Failing
@@ -250,3 +251,9 @@ def test_tokens_are_looked_at_before_each_request_to_a_model() -> None:
     assert result.output == "half"
     stopped = [row for row in incidents(records) if row["stage"] == "stopped"]
     assert [row["spent"] for row in stopped] == [500]
+
+
+def test_an_agent_that_stands_in_the_team_twice_is_refused() -> None:
+    it = agent(Script(), "a", says("x"))
+    with pytest.raises(SettingsError, match="'y' stands in the team twice"):
+        dig.wrap({"x": it, "y": it})

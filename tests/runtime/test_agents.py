@@ -217,6 +217,14 @@ def test_an_async_function_is_an_agent() -> None:
     agent = Scripted()
     assert as_agent(agent) is agent
     assert as_agent(parrot) == FunctionAgent(parrot)
+
+    class Callable:
+        plan = ("a list of its own",)
+
+        async def __call__(self, view: Any) -> Any:
+            return parrot(view)
+
+    assert isinstance(as_agent(Callable()), FunctionAgent)
     assert anyio.run(Bus({"polly": parrot}).run, "hello").answer == "hello"
 
 

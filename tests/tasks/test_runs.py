@@ -93,7 +93,7 @@ def test_a_policy_is_part_of_a_run_and_of_its_name() -> None:
 
 def test_a_side_file_of_agents_with_other_habits_is_refused() -> None:
     """They would do something else today, so it is another run."""
-    with pytest.raises(SettingsError, match=r"the run 'count-.*' would be 'count-.*' here"):
+    with pytest.raises(SettingsError, match=r"profile has .*recompute, which is unknown here"):
         TeamRun.read(json.loads(OLD))
 
 

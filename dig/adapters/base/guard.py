@@ -43,6 +43,9 @@ def in_step(default: _T) -> Callable[[_Method[_P, _T]], _Method[_P, _T]]:
     return decorate
 
 
+_NAMED_S = 0.05
+
+
 class ReentrancyLock:
     """A non-reentrant lock around the monitor, with the owner and the time of the last entry.
 
@@ -79,6 +82,7 @@ class ReentrancyLock:
             self.entries += 1
             self.since = time.monotonic()
         except BaseException:  # Ctrl-C while the lock was acquired: nobody would release the lock
+            time.sleep(_NAMED_S)  # a thread that has just acquired the lock is its owner by then
             if self.owner in (None, thread) and self._lock.locked():
                 self.owner = None
                 self.release()

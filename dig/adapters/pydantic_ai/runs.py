@@ -63,6 +63,8 @@ def agents_of(team: Any) -> dict[str, Agent[Any, Any]]:
                 f"two agents are called {name!r}: name them, or give them by name: "
                 "dig.wrap({'NAME': agent, ..})"
             )
+        if any(agent is other for other in agents.values()):
+            raise SettingsError(f"the agent {name!r} stands in the team twice")
         agents[name] = agent
     return agents
 

@@ -197,6 +197,9 @@ class TeamRun:
             # Older files lack the attributes that were added later.
             names = [f.name for f in fields(cls) if f.name not in _ADDED or f.name in about]
             values = {name: about[name] for name in names}
+            for part, kind in (("limits", Limits), ("budget", Budget), ("profile", Profile)):
+                if unknown := {*values[part]} - {f.name for f in fields(kind)}:
+                    raise _no_run(f"{part} has {', '.join(sorted(unknown))}, which is unknown here")
             if "policy" in values:
                 values["policy"] = read_policy(values["policy"])
             run = _adapter().validate_python(values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from os import environ
 
 from dig.errors import SettingsError
@@ -33,6 +34,9 @@ def open_s_of_environment(default: float) -> float:
     """
     text = environ.get(OPEN_VARIABLE) or default
     try:
-        return float(text)
+        seconds = float(text)
+        if 0 < seconds < inf:
+            return seconds
+        raise ValueError
     except ValueError:
         raise SettingsError(f"{OPEN_VARIABLE}={text!r:.60} is no number, such as 30") from None
