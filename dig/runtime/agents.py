@@ -233,7 +233,7 @@ def as_agent(agent: Agent | AgentFunction | PlannedAgent, speed: float = 1.0) ->
     if callable(agent):
         return FunctionAgent(agent)
     if callable(getattr(agent, "plan", None)):
-        return Thinking(cast("PlannedAgent", agent), speed)
+        return Thinking(agent, speed)
     raise SettingsError(f"{agent!r:.60} is no agent: no async function, and no `act` method")
 
 
