@@ -411,6 +411,10 @@ class _Writer:
                 yield InvolvedAgent(name(agent), f"took {counted(turns, 'turn')}", False)
         for agent in [*self._called_off] if not (parts or self._origin) else []:
             yield InvolvedAgent(name(agent), "was called off", False)
+        unfinished = self._run.running.values() if self._session and self._run.finish else ()
+        for agent in dict.fromkeys(unfinished):
+            if agent not in parts:
+                yield InvolvedAgent(name(agent), "did not end its turn", False)
         for agent in dict.fromkeys([a.agent for a in self._waiting] + waiting):
             if agent not in parts:
                 yield InvolvedAgent(name(agent), "waits", False)
@@ -421,7 +425,11 @@ class _Writer:
         run = self._run
         if not run.heals:
             if run.is_imported:
-                return "It was not there: this was read after the run.", None
+                skipped = (
+                    [name(key) for key in run.skipped] if isinstance(run.skipped, list) else []
+                )
+                unseen = f", which cannot show {join_clauses(skipped)}" if skipped else ""
+                return f"It was not there: this was read after the run{unseen}.", None
             if run.limit:
                 last = ", and its entry agent had one turn more" if run.partial else ""
                 return f"The team was {run.limit}{last}.", None

@@ -20,6 +20,7 @@ from dig._util.text import counted, cut, join_clauses, name, one_line
 from dig.graph import records
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import NEVER_RAN, Emit, End, FindingRow, IncidentRow, Record, base_name
+from dig.graph.words import moment
 
 from .finding import Finding
 
@@ -129,7 +130,7 @@ class Headlines:
         sources = graph.sources_about(finding.subject)
         noun = "request" if graph.run.session else "run"
         length = finding.us - self._posed.get(str(finding.subject.get("event")), 0)
-        after = f"{length / 1_000_000:.1f} s" if length >= 100_000 else f"{length / 1000:.0f} ms"
+        after = moment(length)
         error = f": {words}" if words else ""
         cause = finding.evidence.get("how")
         # A budget does not count activations, so their number would only contradict its turns.

@@ -74,6 +74,7 @@ class RunSoFar:
         limit: The limit of the budget that stopped something, in words; else empty.
         limited: The first record of that; ``None``: there was no limit.
         is_imported: Whether the trace was made from another file, after the run.
+        skipped: The patterns that such a trace cannot show.
         is_early: Whether work is missing from the answer that was accepted last.
         partial: The limit of the budget at which that answer was handed back, in words; else empty.
     """
@@ -96,6 +97,7 @@ class RunSoFar:
         self.partial = self.limit = ""
         self.limited: records.IncidentRow | None = None
         self.is_imported = False
+        self.skipped: list[str] = []
         self.agents: dict[str, None] = {}
         self.us = 0
         self.running: dict[str, str] = {}  # activation -> agent
@@ -191,6 +193,8 @@ class RunSoFar:
         detail = record.detail if isinstance(record.detail, Mapping) else {}
         if record.what == "import":
             self.is_imported = True
+            skipped = detail.get("not_looked_at")
+            self.skipped = skipped if isinstance(skipped, list) else self.skipped
         if record.what == records.REQUEST_FAILED and detail.get("event") is not None:
             self.counts["failed"] += detail.get("how") == "error"
         elif record.what == records.BUDGET and detail.get("stage") in ("stopped", "partial"):

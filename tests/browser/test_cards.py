@@ -59,6 +59,12 @@ def test_a_click_in_the_answers_goes_there(page: Page) -> None:
     assert settled(page, "s.selected.kind === 'agent'")["selected"]["id"] == "agent-1"
 
 
+def test_the_errors_of_a_healed_run_are_not_alarming_at_its_top(page: Page) -> None:
+    """They were mended, and the answer is right."""
+    expect(page.locator("#chips")).to_contain_text(", mended")
+    expect(page.locator("#chips .bad")).to_have_count(0)
+
+
 def test_a_click_on_the_command_copies_it(page: Page, healed: Path) -> None:
     """It can be pasted as it stands."""
     command = card(page, "next").locator(".command")

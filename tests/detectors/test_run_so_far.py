@@ -295,9 +295,20 @@ def test_healing_before_an_answer_that_is_whole_but_wrong_did_not_fail() -> None
 
 def test_an_imported_run_was_read_by_a_monitor_that_was_not_there(tmp_path: Path) -> None:
     """Also if nothing was found."""
-    told = row(0, "incident", what="import", detail="read from a file")
+    told = [
+        row(0, "incident", what="import", detail=detail)
+        for detail in ("read from a file", {"not_looked_at": ["MC", "DL"], "because": "it is so"})
+    ]
     answers = verdict(store(tmp_path / "i.dig.jsonl", accepted(told)))
-    assert answers.monitor == "It was not there: this was read after the run."
+    text = "It was not there: this was read after the run, which cannot show MC and DL."
+    assert answers.monitor == text
+
+
+def test_a_turn_without_an_end_is_told_of_a_session_that_is_over(tmp_path: Path) -> None:
+    """Its agent may be why the request was not answered."""
+    rows = session(asked(0, "p", "a"), start(1, "v", "a", "p"))
+    answers = verdict(store(tmp_path / "u.dig.jsonl", rows))
+    assert [(each.agent, each.says) for each in answers.who] == [("a", "did not end its turn")]
 
 
 def test_a_dead_process_waits_for_nobody(tmp_path: Path) -> None:

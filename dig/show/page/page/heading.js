@@ -56,9 +56,10 @@ export class Heading {
     if (head.agents_are === "simulated") chips.push(["simulated agents", "strong"]);
     if (head.method) chips.push([`method ${head.method}`, ""]);
     chips.push([counted(model.lanes.length - 1, head.lanes ?? "agent"), ""], [seconds(model.now.us), ""]);
-    const counts = weighed(model.findings);
+    const counts = weighed(model.findings),
+      isMended = head.answers?.helped === true && head.answers.grade === "good";
     for (const [one, kind] of [["error", "bad"], ["warning", ""], ["notice", ""]])
-      if (counts[one]) chips.push([counted(counts[one], one), kind]);
+      if (counts[one]) chips.push([counted(counts[one], one) + (isMended ? ", mended" : ""), isMended ? "" : kind]);
     if (counts.silenced) chips.push([`${number(counts.silenced)} silenced`, ""]);
     if (head.began) chips.push([head.began.slice(0, 16).replace("T", " "), ""]);
     return chips;

@@ -21,7 +21,7 @@ export function clock(us, step) {
 export function seconds(us) {
   const s = us / 1e6;
   if (unit !== "s") return `${s.toFixed(1)} ${unit}`;
-  if (s >= 100) return `${Math.round(s).toLocaleString("en")} s`;
+  if (s >= 600) return `${Math.floor(s / 60).toLocaleString("en")} min ${Math.floor(s % 60)} s`;
   return s >= 0.1 ? `${s.toFixed(1)} s` : `${(s * 1000).toFixed(s < 0.001 ? 2 : 0)} ms`;
 }
 
