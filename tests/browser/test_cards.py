@@ -69,7 +69,7 @@ def test_a_click_on_the_command_copies_it(page: Page, healed: Path) -> None:
     """It can be pasted as it stands."""
     command = card(page, "next").locator(".command")
     goal = r"findings\.[A-Z]+==0"
-    expect(command).to_have_text(re.compile(f"^digmon why {healed} --good {goal} --try$"))
+    expect(command).to_have_text(re.compile(f"^digmon why {healed.name} --good {goal} --try$"))
     command.click()
     expect(page.locator("#spoken")).to_have_text("Copied.")
 
