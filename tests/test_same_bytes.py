@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dig.detectors.patterns.deadlock import Deadlock
+from dig.detectors.patterns.early_termination import EarlyTermination
 
 from . import same_bytes
 from .same_bytes import FIXTURE, main
@@ -39,7 +39,7 @@ def test_a_change_is_noticed_and_can_be_looked_at(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A detector that finds nothing any more: the traces with what it found differ."""
-    monkeypatch.setattr(Deadlock, "detect", lambda *given: ())
+    monkeypatch.setattr(EarlyTermination, "detect", lambda *given: ())
     (job,) = (name for name in JOBS if name.startswith(SMALL[0]))
     assert main(["compare", *only(job), "--keep", str(tmp_path)]) == 1
     assert capsys.readouterr().out.splitlines() == [
@@ -48,7 +48,7 @@ def test_a_change_is_noticed_and_can_be_looked_at(
         "a change that is meant, such as a new pattern: python -m tests.same_bytes take",
     ]
     kept = (tmp_path / f"{job}.txt").read_text()
-    assert kept.count("\n== ") == BLOCK - 1 and '"pattern":"DL"' not in kept
+    assert kept.count("\n== ") == BLOCK - 1 and '"pattern":"ET"' not in kept
 
 
 def test_taking_a_part_leaves_the_rest(
