@@ -155,7 +155,7 @@ function names(...heads) {
 }
 
 function end(head) {
-  return head.answers?.headline || "it has no end";
+  return (head.answers?.headline || "it has no end").replaceAll("`", "");
 }
 
 /** A line in the middle of a stretch, broken at blanks, if there is room for it. */
