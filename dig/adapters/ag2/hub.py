@@ -83,8 +83,8 @@ def attach(hub: Any, team: HubTeam) -> HubPatches:
     """Put a session between the agents of a hub."""
     patches = _patches[id(hub)] = HubPatches(hub, team)
     AgentClient.receive = _receive_patched
-    for client, wait in _waits.items():
-        client.wait_for_channel_event = _raising_at_limit(wait)
+    for client, wait in _waits_patched.items():
+        client.wait_for_channel_event = wait
     return patches
 
 
@@ -106,6 +106,9 @@ def _raising_at_limit(wait: Callable[..., Any]) -> Callable[..., Any]:
         return await wait(client, channel_id=channel_id, predicate=is_awaited, **options)
 
     return wait_patched
+
+
+_waits_patched = {client: _raising_at_limit(wait) for client, wait in _waits.items()}
 
 
 @wraps(_receive)
