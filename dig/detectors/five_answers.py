@@ -106,7 +106,7 @@ class FiveAnswers:
 
     @property
     def unexplained(self) -> str:
-        """What stands for steps if a bad end has none; else empty."""
+        """The sentence in place of steps, for a bad end without any; else empty."""
         is_bad = self.grade in ("bad", "inexact") and not self.wrong
         return "No pattern of failure was found." if is_bad else ""
 
@@ -273,7 +273,7 @@ class _Writer:
         if not cause:
             return f"{head}. Nothing went wrong." if grade in ("good", "unknown") else f"{head}."
         healing = "; the monitor mended that" if self._run.heals and grade == "good" else ""
-        # What was mended, or went wrong on the way, does not explain a count that is wrong.
+        # A mended failure, or one on the way, does not explain a count that is wrong.
         is_apart = verdict in ("Wrong answer", "Inexact answer")
         link = ". Besides, " if is_apart else ". On the way " if grade != "bad" else ": "
         return f"{head.removesuffix('.')}{link}{cause}{healing}."

@@ -161,7 +161,7 @@ class HealCrossLineage(Healer):
             inputs = h.inputs(h.generator[n]) if finding.stage == "consumption" else ()
             apart = combinations({graph.sources_of(e) for e in inputs}, 2)
             is_mixed = h.flags[n] & FINAL and any(graph.are_apart(*pair) for pair in apart)
-            # Who puts a returned answer together with others has had the note before.
+            # An agent that joins a returned answer with others has had the note before.
             if is_mixed and not any(h.flags[e] & FINAL for e in inputs):
                 yield Reroute(wish.event, wish.note, (h.sender(n) or "",))
             else:

@@ -43,11 +43,11 @@ def overview(folder: Path) -> list[RunSummary]:
     """
     if is_run(folder):
         return [summarise(folder)]
-    paths, known = run_paths(folder), _load(folder / INDEX)
+    paths, stored = run_paths(folder), _load(folder / INDEX)
     summaries: list[RunSummary] = []
     rows: dict[str, Row] = {}
     for path in paths:
-        stamp, row = _stamp(path), known.get(path.name)
+        stamp, row = _stamp(path), stored.get(path.name)
         summary = _recall(row, stamp)
         # A writer may die without a change to a file, and the verdict depends on the state.
         is_open = summary is not None and summary.state in ("in progress", "cut off")
@@ -58,7 +58,7 @@ def overview(folder: Path) -> list[RunSummary]:
         if row is not None and stamp == _stamp(path):  # it did not grow while it was read
             rows[path.name] = row
         summaries.append(replace(summary, path=str(path)))  # the directory may have been moved
-    if rows != known:
+    if rows != stored:
         # A directory that is only to be read has no index, and is read whole each time.
         with suppress(OSError):
             write_file(folder / INDEX, json.dumps(rows).encode())

@@ -47,7 +47,7 @@ class Shelf:
 
     @property
     def is_one(self) -> bool:
-        """Whether it is one run."""
+        """Whether the shelf holds a single run."""
         return self.path.is_file() or is_run(self.path)
 
     def paths(self) -> dict[bytes, Path]:

@@ -33,7 +33,7 @@ def write_file(path: Path, data: bytes, *, synced: bool = False, mode: int = MOD
         OSError: The file cannot be written.
     """
     # In the same folder, since a rename between file systems is a copy.
-    # Nobody can know the name: it is no link to a foreign file, nor that of another writer.
+    # A random name cannot be a planted link to a foreign file, nor the name of another writer.
     part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
