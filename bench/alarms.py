@@ -1,4 +1,4 @@
-"""`python -m bench.alarms [docs/alarms.md]`: the tables of that page, below its marker.
+"""`python -m bench.alarms [docs/lab/alarms.md]`: the tables of that page, below its marker.
 
 How often healthy runs raise an alarm, how many failing runs raise one, and what healing costs runs
 that are well; with what is usual learned, and without. Runs are simulated, in virtual time. Seeds

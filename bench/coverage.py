@@ -1,4 +1,4 @@
-"""`python -m bench.coverage [docs/experiments/coverage.md]`: the page's tables, below its marker.
+"""`python -m bench.coverage [PAGE]`: the tables of docs/lab/experiments/coverage.md.
 
 Whether the statistics of experiments (`dig.lab.experiment.statistics`) keep their promises: how
 often an interval holds the true mean, how often a test calls two samples of one method different,

@@ -1,6 +1,6 @@
 """The causal graph of a failure: nodes in states, verified steps between them, alarms.
 
-docs/faults-verification.md says what each state, rule and test means.
+docs/lab/faults-verification.md says what each state, rule and test means.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What docs/faults.md and the example of a game day show is what happens."""
+"""What docs/lab/faults.md and the example of a game day show is what happens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.helpers import backends
 from .plays import STEADY
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "faults.md"
+PAGE = ROOT / "docs" / "lab" / "faults.md"
 
 pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs")
 

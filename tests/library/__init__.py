@@ -5,5 +5,5 @@
   `ag2`, `pydantic_ai`: the shapes, a file a framework.
 - `beyond`: healthy teams that are known to raise an alarm, and mistakes that raise none.
 
-`python -m tests.library` runs those whose framework is installed (docs/alarms-library.md).
+`python -m tests.library` runs those whose framework is installed (docs/lab/alarms-library.md).
 """

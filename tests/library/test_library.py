@@ -15,7 +15,7 @@ from .beyond import BEYOND, UNSEEN
 from .report import FRAMEWORKS, beyond_table, claimed, is_installed, shapes_of, tables
 from .shapes import GAVE_UP, Mode, Seen, Shape, play
 
-PAGE = Path(__file__).parents[2] / "docs" / "alarms-library.md"
+PAGE = Path(__file__).parents[2] / "docs" / "lab" / "alarms-library.md"
 
 INSTALLED = [name for name in FRAMEWORKS if is_installed(name)]
 SHAPES = [shape for name in INSTALLED for shape in shapes_of(name)]
@@ -97,7 +97,7 @@ def test_a_line_stands_only_where_it_silences_an_alarm(shape: Shape) -> None:
 @pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs")
 @pytest.mark.parametrize("framework", INSTALLED)
 def test_the_page_has_the_tables_of_the_shapes(framework: str) -> None:
-    """`docs/alarms-library.md` says of each shape what the tests above hold."""
+    """`docs/lab/alarms-library.md` says of each shape what the tests above hold."""
     assert tables(claimed(framework)) in PAGE.read_text("utf-8"), f"paste those of {framework}"
 
 

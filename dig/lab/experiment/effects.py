@@ -23,7 +23,7 @@ READING = (
     "brackets the paper's difference. A seed's settings are averaged first. RMSE and seconds only "
     "where both methods have a valid answer. The test asks whether the methods differ at all, the "
     "interval how large the mean difference can be; it allows for what few seeds did not show, so "
-    "it may contain 0 where p is small. docs/experiments/coverage.md has the levels of both."
+    "it may contain 0 where p is small. docs/lab/experiments/coverage.md has the levels of both."
 )
 
 _WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")

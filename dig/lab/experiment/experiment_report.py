@@ -23,7 +23,7 @@ from .samples import Pool, Samples
 
 ALL = "tables.md"
 
-MADE_BY = "Made by `digmon experiment`; docs/experiments.md of dig-monitor explains how to read it."
+MADE_BY = "Made by `digmon experiment`; docs/lab/experiments.md of dig-monitor explains it."
 
 Words = Mapping[str, Sequence[str]]
 """Sentences by their heading."""

@@ -3,7 +3,7 @@
 The seed is the unit: runs with the same seed have the same problems, so they are averaged first,
 and two methods are compared seed by seed. Nothing here depends on the process or on the order of
 work, and nothing is random: the weights of the bootstrap are always the same.
-`docs/experiments/coverage.md` has the measured levels of all intervals and tests.
+`docs/lab/experiments/coverage.md` has the measured levels of all intervals and tests.
 
 - `share` of flags: Clopper and Pearson's interval, which keeps its level for any share and count.
 - `mean` of numbers: a Bayesian bootstrap that counts one value more than there are, at the bound

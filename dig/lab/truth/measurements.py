@@ -2,7 +2,7 @@
 
 The same function measures a faulted run, its twin and the runs of a baseline, so that they can be
 compared. The number is larger the more a thing is in the state; 0 means not at all, except for
-times. docs/faults-verification.md says what each means.
+times. docs/lab/faults-verification.md says what each means.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A rule admits a step from a thing in one of some states to another in one of some states, if a
 relation holds between the two in the faulted run (`dig.lab.truth.relations`). How the one brings
-about the other is in the table of docs/faults-verification.md.
+about the other is in the table of docs/lab/faults-verification.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 It starts from the injected faults. A thing in a state joins the causal graph only if (a) a rule
 admits the step to it from a thing that has joined, (b) its number deviates from its twin's and
 lies beyond the spread of fault-free runs, and (c) it is not seen before its cause. What remains are
-the paths that end in an alarm. docs/faults-verification.md has all of it.
+the paths that end in an alarm. docs/lab/faults-verification.md has all of it.
 """
 
 from __future__ import annotations

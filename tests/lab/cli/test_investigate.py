@@ -13,7 +13,7 @@ from tests.lab.investigate.worlds import FLASH_SALE
 from tests.llm.server import fails, serving
 from tests.show.page.pages import inlined
 
-PAGE = Path(__file__).parents[3] / "docs" / "investigate.md"
+PAGE = Path(__file__).parents[3] / "docs" / "lab" / "investigate.md"
 
 
 def test_the_answer_and_a_line_a_step(call: Any) -> None:
@@ -27,7 +27,7 @@ def test_the_answer_and_a_line_a_step(call: Any) -> None:
 
 
 def test_the_page_shows_what_the_command_prints(call: Any) -> None:
-    """The example in docs/investigate.md is its output, and its Python runs."""
+    """The example in docs/lab/investigate.md is its output, and its Python runs."""
     text = PAGE.read_text("utf-8")
     _, out, err = call("investigate", FLASH_SALE)
     assert "".join(f"    {line}\n" for line in [*err.splitlines(), *out.splitlines()]) in text

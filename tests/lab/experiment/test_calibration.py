@@ -12,7 +12,7 @@ from dig.tasks.simulated.profile import Profile
 from tests.lab.experiment.calibration import PAPER, cell, team
 from tests.tasks.test_newsgroups import REAL, needs_data
 
-PAGE = Path(__file__).parents[3] / "docs" / "simulation.md"
+PAGE = Path(__file__).parents[3] / "docs" / "lab" / "simulation.md"
 
 
 def test_the_calibrated_parameters_are_left_alone() -> None:

@@ -717,7 +717,7 @@ def range_of(count: int) -> tuple[int, ...]:
     return tuple(range(1, count + 1))
 
 
-PAGE = Path(__file__).parents[3] / "docs" / "experiments" / "tables.md"
+PAGE = Path(__file__).parents[3] / "docs" / "lab" / "experiments" / "tables.md"
 
 
 @pytest.mark.nightly

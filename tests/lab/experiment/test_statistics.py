@@ -213,7 +213,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Row, ...]:
 def test_one_method_is_seldom_called_different_from_itself(
     plain: tuple[Row, ...], measure: Measure
 ) -> None:
-    """In at most 6.5 % of 1,000 comparisons with other seeds; docs/experiments/coverage.md has
+    """In at most 6.5 % of 1,000 comparisons with other seeds; docs/lab/experiments/coverage.md has
     more of them."""
     assert false_alarms(plain, measure, 20) <= 0.065
 

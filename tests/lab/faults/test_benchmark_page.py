@@ -15,7 +15,7 @@ from dig.lab.benchmark.attributing import ATTRIBUTORS, FLOORS, attribute_all
 from dig.lab.benchmark.instances import FaultSet
 from dig.lab.benchmark.scores_answers import METRICS, score
 
-PATH = Path(__file__).parents[3] / "docs" / "faults-benchmark.md"
+PATH = Path(__file__).parents[3] / "docs" / "lab" / "faults-benchmark.md"
 pytestmark = pytest.mark.skipif(not PATH.exists(), reason="an installed package has no docs")
 
 

@@ -31,7 +31,7 @@ from tests.faults.plays import nulls_of
 from .accused import accuse
 from .verified import baseline, configured, fault, found, twin, verified
 
-PAGE = Path(__file__).parents[3] / "docs" / "faults-verification.md"
+PAGE = Path(__file__).parents[3] / "docs" / "lab" / "faults-verification.md"
 
 
 def ids(graph: CausalGraph) -> set[str]:

@@ -1,4 +1,4 @@
-"""docs/faults-verification.md says what the code does."""
+"""docs/lab/faults-verification.md says what the code does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dig.lab.truth.relations import Relation
 from dig.lab.truth.rules import RULES
 from dig.lab.truth.states import NUMBERS, RARE, UNUSUAL
 
-PAGE = Path(__file__).parents[3] / "docs" / "faults-verification.md"
+PAGE = Path(__file__).parents[3] / "docs" / "lab" / "faults-verification.md"
 pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs")
 
 

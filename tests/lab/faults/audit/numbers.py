@@ -1,4 +1,4 @@
-"""The numbers of docs/faults-verification.md, measured once more."""
+"""The numbers of docs/lab/faults-verification.md, measured once more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The relations of docs/faults-verification.md; its rules are read from there."""
+"""The relations of docs/lab/faults-verification.md; its rules are read from there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .numbers import has, kept, unread
 
 Node = dict[str, Any]
 
-PAGE = Path(__file__).parents[4] / "docs" / "faults-verification.md"
+PAGE = Path(__file__).parents[4] / "docs" / "lab" / "faults-verification.md"
 
 
 class Rule(NamedTuple):
