@@ -11,7 +11,7 @@
 
 Equal seeds give equal traces, so data that differs between executions (date, versions, machine)
 stands in the side file. Files are readable by their owner only. The promise of each level of
-durability is in docs/journal.md.
+durability is in docs/internals/journal.md.
 """
 
 from __future__ import annotations
