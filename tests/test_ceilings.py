@@ -17,7 +17,7 @@ from .test_architecture import MODULES, ROOT, imported
 # Lines of code. A change that needs more raises its row in the same commit, and says why there.
 LINES = {
     "dig": 213,
-    "_util": 661,
+    "_util": 678,
     "adapters": 10_522,
     "cli": 2_426,
     "detectors": 4_932,
@@ -26,10 +26,10 @@ LINES = {
     "graph": 2_568,
     "lab": 9_067,
     "monitor": 2_116,
-    "runtime": 4_567,
+    "runtime": 4_584,
     "show": 5_583,
     "tasks": 2_561,
-    "traces": 6_720,
+    "traces": 6_721,
 }
 
 # What a command imports at any time; packages' own `__init__` are not counted.

@@ -21,7 +21,7 @@ def test_a_command_without_its_extra_says_what_to_install(
     monkeypatch.setitem(sys.modules, "nats", None)
     status, _, errors = call(*line.split())
     assert status == 2
-    assert "need nats-py: pip install 'dig-monitor[nats]'" in errors
+    assert "try: pip install 'dig-monitor[nats]'" in errors
 
 
 def test_a_budget_that_would_not_be_kept_is_refused(tmp_path: Path) -> None:

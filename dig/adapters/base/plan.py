@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from dig._util.extras import install_line
 from dig.errors import SettingsError
 from dig.monitor.sinks import Sink
 
@@ -173,7 +174,7 @@ def need_version(package: str, at_least: str, below: str, extra: str) -> str:
         SettingsError: The framework is missing, or older, or newer and refused; the message says
             what to install.
     """
-    install = f"pip install 'dig-monitor[{extra}]'"
+    install = install_line(extra)
     try:
         installed = version(package)
     except PackageNotFoundError:

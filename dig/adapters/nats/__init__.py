@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dig.errors import SettingsError
+from dig._util.extras import importing_extra
 
 if TYPE_CHECKING:
     from dig.runtime.agents import Agent
@@ -30,12 +30,8 @@ def need_nats() -> None:
     Raises:
         SettingsError: There is none.
     """
-    try:
+    with importing_extra("nats", "a team on several machines"):
         import nats  # noqa: F401
-    except ImportError:
-        raise SettingsError(
-            "teams on several machines need nats-py: pip install 'dig-monitor[nats]'"
-        ) from None
 
 
 def join(

@@ -10,8 +10,9 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dig._util.extras import importing_extra
 from dig._util.text import counted, one_line
-from dig.errors import SettingsError, file_errors
+from dig.errors import file_errors
 
 from . import row_measures
 from .grid import Grid
@@ -52,9 +53,8 @@ def draw(grid: Grid, samples: Samples, out: Path) -> list[Path]:
     Raises:
         SettingsError: matplotlib is missing, or a file cannot be written.
     """
-    if not is_possible():
-        raise SettingsError("charts need matplotlib: pip install 'dig-monitor[draw]'")
-    import matplotlib as mpl
+    with importing_extra("draw", "a chart"):
+        import matplotlib as mpl
 
     # Without a salt, ids in an SVG are random: equal results would give unequal files.
     with mpl.rc_context({"svg.hashsalt": "dig", "font.size": 8}):

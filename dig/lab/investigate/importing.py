@@ -23,6 +23,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeVar
 
+from dig._util.extras import importing_extra
 from dig._util.files import open_file, read_file
 from dig.errors import SettingsError, TraceError
 
@@ -342,12 +343,8 @@ def _ts(text: str) -> float:
 
 def read_openrca2(path: Path) -> Snapshot:
     """A datapack: spans, logs and metrics of a normal and of an abnormal time."""
-    try:
+    with importing_extra("openrca2", "a datapack"):
         import duckdb
-    except ImportError:
-        raise SettingsError(
-            "a datapack is read with DuckDB: pip install 'dig-monitor[openrca2]'"
-        ) from None
 
     def rows(table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
         file = path / f"{table}.parquet"

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-import openai
-
 from dig._util.redaction import redact
 from dig._util.text import one_line
 
+from .sdk import openai
 from .settings import BOUNDS, ModelSettings
 
 _BUSY = (408, 409, 425, 429)

@@ -16,7 +16,6 @@ from os import environ
 from typing import Any
 
 import anyio
-import openai
 from pydantic import BaseModel, ValidationError
 
 from dig._util.redaction import redact
@@ -35,6 +34,7 @@ from .replies import (
     request_parts,
     written_calls,
 )
+from .sdk import openai
 from .settings import BOUNDS, JsonMode, ModelSettings
 
 Messages = Sequence[Mapping[str, Any]]

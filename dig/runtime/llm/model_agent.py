@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_type_hints
 
-import openai
 from pydantic import BaseModel, Field, ValidationError, create_model
 
 from dig._util.json_values import plain
@@ -25,6 +24,7 @@ from .decisions import TYPES, WireDecision, WireTurn, check_fits, instruction, n
 from .encoding import AS_JSON_TEXT, JsonText, decode_json, encode_json
 from .model import Messages, Model
 from .replies import ToolCall, complaints, with_instruction
+from .sdk import openai
 
 Brief = Callable[[View], Messages]
 """Tells a model what lies in front of an agent."""

@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-import openai
 from pydantic import BaseModel, Field, ValidationError
 
 from dig._util.text import one_line
 from dig.errors import ModelError
 
+from .sdk import openai
 from .settings import JsonMode
 
 M = TypeVar("M", bound=BaseModel)

@@ -7,8 +7,8 @@ from io import BytesIO
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
+from dig._util.extras import importing_extra
 from dig._util.text import safe_text
-from dig.errors import SettingsError
 
 from .scene import (
     DOTS_PER_INCH,
@@ -45,14 +45,9 @@ def raster(scene: DrawingScene, form: Literal["png", "pdf"]) -> bytes:
     Raises:
         SettingsError: matplotlib is not installed.
     """
-    try:
+    with importing_extra("draw", f"a {form.upper()}, unlike an .svg,"):
         from matplotlib import rc_context
         from matplotlib.figure import Figure
-    except ImportError:
-        raise SettingsError(
-            f"{form.upper()} is drawn by matplotlib, which is not installed; "
-            'try: pip install "dig-monitor[draw]", or a name that ends in .svg'
-        ) from None
     size = scene.width / DOTS_PER_INCH, scene.height / DOTS_PER_INCH
     figure = Figure(figsize=size, dpi=DOTS_PER_INCH, facecolor="white")
     _draw(figure, scene)

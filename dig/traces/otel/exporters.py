@@ -8,6 +8,7 @@ from os import environ
 from typing import Any
 from urllib.parse import urlsplit
 
+from dig._util.extras import importing_extra
 from dig.errors import SettingsError
 
 TIMEOUT_S = 60.0
@@ -43,12 +44,8 @@ def exporter(signal: str, endpoint: str | None) -> Any:
     if not any(environ.get(f"OTEL_EXPORTER_OTLP_{n}TIMEOUT") for n in ("", f"{name}_")):
         options["timeout"] = TIMEOUT_S
     module, cls = _EXPORTERS[signal]
-    try:
+    with importing_extra("otlp-grpc" if kind == "grpc" else "otel", f"OTLP ({kind})"):
         package = import_module(f"opentelemetry.exporter.otlp.proto.{kind}.{module}")
-    except ImportError as error:
-        raise SettingsError(
-            f"OTLP over gRPC is not installed ({error}); try: pip install 'dig-monitor[otlp-grpc]'"
-        ) from None
     try:
         return getattr(package, cls)(**options)
     except Exception as error:  # a wrong variable: a timeout that is no number, ...

@@ -16,9 +16,12 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from opentelemetry import metrics, trace
-from opentelemetry._logs import LoggerProvider, get_logger_provider
-from opentelemetry.metrics import MeterProvider
+from dig._util.extras import importing_extra
+
+with importing_extra("otel", "sending to OpenTelemetry"):
+    from opentelemetry import metrics, trace
+    from opentelemetry._logs import LoggerProvider, get_logger_provider
+    from opentelemetry.metrics import MeterProvider
 
 from dig._util.redaction import masking_logger
 from dig.graph.records import Finish, Record

@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from os import environ
 from typing import Any
 
-from opentelemetry import metrics
-from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_NAMESPACE, Resource
-from opentelemetry.sdk.trace import SpanLimits, TracerProvider
+from dig._util.extras import importing_extra
+
+with importing_extra("otel", "sending to OpenTelemetry"):
+    from opentelemetry import metrics
+    from opentelemetry.sdk._logs import LoggerProvider
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+    from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_NAMESPACE, Resource
+    from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 
 from .activation_spans import MOST_LISTED
 from .content import label

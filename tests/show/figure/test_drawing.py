@@ -432,7 +432,7 @@ def test_without_matplotlib_a_sentence_says_what_to_install(
 
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     picture = Drawing.of(directory(tmp_path, "r", solved()))
-    with pytest.raises(SettingsError, match=r"PNG is drawn by matplotlib.*dig-monitor\[draw\]"):
+    with pytest.raises(SettingsError, match=r"PNG.* matplotlib.*dig-monitor\[draw\]"):
         picture.save(tmp_path / "r.png")
     picture.save(tmp_path / "r.svg")
 

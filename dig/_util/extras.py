@@ -1,0 +1,35 @@
+"""Packages that only an extra of this package installs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dig.errors import SettingsError
+
+
+def install_line(extra: str) -> str:
+    """The command that installs an extra, into an environment with a checkout as well."""
+    return f"pip install 'dig-monitor[{extra}]'"
+
+
+@contextmanager
+def importing_extra(extra: str, purpose: str) -> Iterator[None]:
+    """Import packages of an extra in the block.
+
+    Args:
+        extra: The extra that installs them.
+        purpose: What needs them, as the subject of a sentence with the verb `needs`.
+
+    Raises:
+        SettingsError: A package is missing; the message says what to install.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package == "dig":
+            raise
+        raise SettingsError(
+            f"{purpose} needs {package}, which is not installed; try: {install_line(extra)}"
+        ) from None
