@@ -7,6 +7,7 @@ from inspect import iscoroutinefunction, signature
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from dig.adapters.base import Patches
 
@@ -113,3 +114,19 @@ async def test_what_is_called_wrongly_raises_as_without_a_monitor() -> None:
     patches.patch(thing, "now", stand_in)
     with pytest.raises(TypeError, match=r"now.*unexpected keyword argument 'wrong'"):
         thing.now("x", wrong=1)  # type: ignore[call-arg]
+
+
+class Model(BaseModel):
+    name: str
+
+    def greet(self) -> str:
+        return self.name
+
+
+def test_a_model_of_pydantic_is_changed_and_restored_though_it_refuses_all_but_its_fields() -> None:
+    model, patches = Model(name="x"), Patches()
+    patches.patch(model, "greet", lambda whole: whole() * 2)
+    assert model.greet() == "xx"
+    assert model.model_dump() == {"name": "x"}
+    patches.restore()
+    assert model.greet() == "x" and model == Model(name="x")

@@ -69,9 +69,9 @@ class Patches:
         return like(original, call)
 
     def put(self, owner: Any, name: str, value: Any) -> None:
-        """Set an attribute of an object."""
+        """Set an attribute of an object, of a pydantic model too."""
         self._replaced.append((owner, name, value, vars(owner).get(name, _NOTHING)))
-        setattr(owner, name, value)
+        _kind_of(owner).__setattr__(owner, name, value)
 
     def restore(self) -> None:
         """Restore all attributes, except attributes replaced by other code since."""
@@ -80,10 +80,15 @@ class Patches:
             if vars(owner).get(name) is not mine:
                 continue
             if before is _NOTHING:
-                delattr(owner, name)
+                _kind_of(owner).__delattr__(owner, name)
             else:
-                setattr(owner, name, before)
+                _kind_of(owner).__setattr__(owner, name, before)
         self._replaced.clear()
+
+
+def _kind_of(owner: Any) -> Any:
+    """The class whose methods set attributes of an object: a model refuses all but its fields."""
+    return object if hasattr(type(owner), "__pydantic_fields__") else type(owner)
 
 
 def like(original: Callable[..., Any], call: _CallWith) -> Callable[..., Any]:
