@@ -32,6 +32,10 @@ def answers(graph: InteractionGraph, event: Pending) -> bool:
     return event.final
 
 
+def results(graph: InteractionGraph, event: Pending) -> bool:
+    return event.type == "tool_result"
+
+
 def of(*payloads: Any) -> Keeps:
     return lambda graph, event: event.payload in payloads
 

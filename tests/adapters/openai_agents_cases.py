@@ -19,7 +19,7 @@ from dig.runtime.setup import Setup
 from . import openai_agents_teams as teams
 from .conformance import Framework, Refused
 from .framework_cases import Case, Cases
-from .framework_gates import NEVER, answers, behind, questions, usher
+from .framework_gates import NEVER, answers, behind, questions, results, usher
 from .framework_signatures import Pair
 from .framework_watch import limited
 from .harness import Script
@@ -83,6 +83,7 @@ CASES = [
     Case(scenario(teams.going_round, teams.stream)),
     Case(scenario(twice), options={"same_work": True}),
     Case(scenario(teams.with_tools), options={"tools": True}),
+    Case(scenario(teams.with_tools), behind(usher(keeps=results)), options={"tools": True}),
     Case(scenario(teams.chain), behind(usher())),
     Case(scenario(teams.chain), behind(usher("Welcome."))),
     Case(scenario(teams.chain, teams.stream), behind(usher("Welcome."))),

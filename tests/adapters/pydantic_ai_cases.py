@@ -17,7 +17,7 @@ from dig.runtime.setup import Setup
 from . import pydantic_ai_teams as teams
 from .conformance import Framework, Refused
 from .framework_cases import Case, Cases
-from .framework_gates import NEVER, answers, behind, questions, usher
+from .framework_gates import NEVER, answers, behind, questions, results, usher
 from .framework_watch import limited
 from .harness import Script
 from .pydantic_ai_teams import SCENARIOS, Watched, scenario
@@ -43,6 +43,7 @@ CASES = [
     Case(scenario(twice), options={"same_work": True}),
     Case(scenario(teams.with_tools), options={"tools": True}),
     Case(scenario(teams.raising), options={"tools": True}),
+    Case(scenario(teams.with_tools), behind(usher(keeps=results)), options={"tools": True}),
     Case(scenario(teams.tools), behind(usher())),
     Case(scenario(teams.tools), behind(usher("Welcome."))),
     Case(scenario(teams.alone, teams.ask_in_time), behind(usher(keeps=answers, after_s=NEVER))),

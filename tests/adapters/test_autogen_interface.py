@@ -45,7 +45,7 @@ from .autogen_teams import (
 )
 from .autogen_teams import scenario as chat
 from .conformance import Failing
-from .framework_gates import to, usher
+from .framework_gates import behind, to, usher
 from .harness import Scenario, Script, play
 
 pytestmark = pytest.mark.filterwarnings("ignore:Multiple handoffs detected")
@@ -171,6 +171,17 @@ def test_calls_of_tools_are_events_where_that_is_wanted(wanted: bool) -> None:
     ]
     assert told == (called if wanted else [])
     assert watched.patterns == []
+    watched.must_be_over()
+
+
+@pytest.mark.parametrize("kind", ["tool_call", "tool_result"])
+def test_a_gate_may_keep_what_a_tool_is_called_with_and_what_it_returns(kind: str) -> None:
+    """The tool begins, and the agent goes on, when the gate has decided."""
+    gate = usher(keeps=lambda graph, event: event.type == kind, after_s=10.0)
+    watched = Watched("heal", behind(gate)(), tools=True)
+    kept = play(chat(swarm), watched)
+    assert kept.elapsed == play(chat(swarm)).elapsed + 10
+    assert watched.incidents() == ["waits"]
     watched.must_be_over()
 
 

@@ -230,12 +230,14 @@ def test_calls_of_tools_are_no_part_of_the_graph_otherwise() -> None:
     assert not any(row.type.startswith("tool") for row in watched.rows(Emit))
 
 
-def test_a_gate_may_keep_what_a_tool_is_called_with() -> None:
-    """The tool begins when the gate has decided."""
-    gate = usher(keeps=lambda graph, event: event.type == "tool_call", after_s=10.0)
+@pytest.mark.parametrize("kind", ["tool_call", "tool_result"])
+def test_a_gate_may_keep_what_a_tool_is_called_with_and_what_it_returns(kind: str) -> None:
+    """The tool begins, and the agent goes on, when the gate has decided."""
+    gate = usher(keeps=lambda graph, event: event.type == kind, after_s=10.0)
     watched = Watched("heal", behind(gate)(), tools=True)
     kept = play(scenario(with_tools), watched)
     assert kept.elapsed == play(scenario(with_tools)).elapsed + 10
+    assert {*watched.incidents()} == {"waits"}
     watched.must_be_over()
 
 

@@ -16,6 +16,7 @@ from dig.errors import SettingsError
 from dig.graph.records import Record
 
 from .conformance import Failing
+from .framework_gates import behind, usher
 from .harness import Script, play
 from .pydantic_ai_teams import (
     Watched,
@@ -133,6 +134,19 @@ def test_a_tool_is_an_agent_of_its_own_if_asked() -> None:
     watched.must_change_nothing(scenario(with_tools))
     assert {"tool:weather", "tool:time", "tool:b", "b"} <= {*watched.ran()}
     assert watched.ends() == {"tool:time": "ToolRetryError: which one?"}
+    watched.must_be_over()
+
+
+@pytest.mark.parametrize(("kind", "kept"), [("tool_call", 3), ("tool_result", 3)])
+def test_a_gate_may_keep_what_a_tool_is_called_with_and_what_it_returns(
+    kind: str, kept: int
+) -> None:
+    """The tool begins, and the agent goes on, when the gate has decided."""
+    gate = usher(keeps=lambda graph, event: event.type == kind, after_s=10.0)
+    watched = Watched("heal", behind(gate)(), tools=True)
+    outcome = play(scenario(with_tools), watched)
+    assert outcome.elapsed == play(scenario(with_tools)).elapsed + 10 * kept
+    assert {*watched.incidents()} == {"waits", "stack trace"}  # of the tool that raises once
     watched.must_be_over()
 
 

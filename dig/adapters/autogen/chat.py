@@ -322,7 +322,7 @@ class GroupChatState(base.AdapterState):
             turn.waits()
 
     def tell_tools(self, participant: str, message: Any) -> tuple[str, ...]:
-        """Report tool calls or results of a participant; gives the events of the calls."""
+        """Report tool calls or results of a participant; gives their events."""
         turn, events = self._turns.get(participant), []
         if isinstance(message, ToolCallRequestEvent) and turn is not None:
             for call in message.content:
@@ -331,14 +331,18 @@ class GroupChatState(base.AdapterState):
                     events.append(self._tools.call(key, turn, call.name, arguments))
         elif isinstance(message, ToolCallExecutionEvent):
             for result in message.content:
-                self._tools.complete((participant, result.call_id), result.content)
+                key = participant, result.call_id
+                events.append(self._tools.complete(key, result.content))
         return tuple(events)
 
-    def begin_tools(self, participant: str, message: Any) -> None:
-        """Begin a participant's tools, after the release of the calls."""
+    def go_on(self, participant: str, message: Any) -> None:
+        """Begin a participant's tools, or hand over their results, after the release."""
         if isinstance(message, ToolCallRequestEvent):
             for call in message.content:
                 self._tools.begin((participant, call.id))
+        elif isinstance(message, ToolCallExecutionEvent):
+            for result in message.content:
+                self._tools.receive((participant, result.call_id))
 
     def notes_for(self, turn: base.Turn) -> tuple[str, ...]:
         """The notes of a turn not shown to the agent yet."""

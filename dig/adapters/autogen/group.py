@@ -407,7 +407,7 @@ class GroupPatches:
             await chat.session.wait_until_released(
                 *chat.step(chat.tell_tools, name, message, default=none)
             )
-            chat.step(chat.begin_tools, name, message, default=None)
+            chat.step(chat.go_on, name, message, default=None)
         await original(message)
 
     async def _wait_until_released(self, event: str, ctx: Any) -> None:

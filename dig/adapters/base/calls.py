@@ -363,6 +363,7 @@ class ToolCalls:
         self._session = session
         self._open: dict[Hashable, tuple[Turn, str, str]] = {}  # key -> caller, instance, event
         self._turns: dict[Hashable, Turn] = {}  # key -> the turn of a tool at work
+        self._ends: dict[Hashable, str] = {}  # key -> the result or notice of a tool that is over
 
     def call(self, key: Hashable, caller: Turn, name: str, arguments: Any) -> str:
         """Report the call of a tool; the tool begins unless a gate keeps the call.
@@ -385,28 +386,45 @@ class ToolCalls:
 
     def begin(self, key: Hashable) -> None:
         """Begin the tool's turn, whether the call is held or not; a second call does nothing."""
-        if key in self._open and key not in self._turns:
+        if key in self._open and key not in self._turns and key not in self._ends:
             _, instance, event = self._open[key]
             self._turns[key] = self._session.begin(instance, (event,), at_once=True)
 
-    def complete(self, key: Hashable, result: Any) -> None:
-        """Report a tool's result; the agent goes on when all awaited answers have come."""
-        self._end(key, lambda tool, to: tool.end(as_payload(result), to, "tool_result"))
+    def complete(self, key: Hashable, result: Any) -> str:
+        """Report a tool's result; the agent has it unless a gate keeps it.
+
+        Returns:
+            The event; await `Session.wait_until_released`, then `receive`.
+        """
+        event = self._end(key, lambda tool, to: tool.end(as_payload(result), to, "tool_result"))
+        if not self._session.is_held(event):
+            self.receive(key)
+        return event
 
     def fail(self, key: Hashable, error: BaseException) -> None:
-        """Report a tool's exception, as a notice to the agent."""
+        """Report a tool's exception, as a notice to the agent; of a held result, release it."""
         self._end(key, lambda tool, to: tool.fail(error, to))
+        self.receive(key)
+
+    def receive(self, key: Hashable) -> None:
+        """Give the agent the end of a tool, whether held or not; a second call does nothing.
+
+        The agent goes on when all awaited answers have come.
+        """
+        if key in self._ends:
+            self._open.pop(key)[0].receive(self._ends.pop(key), at_once=True)
 
     def give_up(self, error: BaseException, caller: Turn | None = None) -> None:
         """Fail the open calls of a turn, by default of all turns."""
         for key in [key for key, call in self._open.items() if caller in (None, call[0])]:
             self.fail(key, error)
 
-    def _end(self, key: Hashable, end: Callable[[Turn, tuple[str, ...]], str]) -> None:
-        if key in self._open:
+    def _end(self, key: Hashable, end: Callable[[Turn, tuple[str, ...]], str]) -> str:
+        if key in self._open and key not in self._ends:
             self.begin(key)
-            caller, tool = self._open.pop(key)[0], self._turns.pop(key)
-            caller.receive(end(tool, caller.address), at_once=True)
+            caller = self._open[key][0]
+            self._ends[key] = end(self._turns.pop(key), caller.address)
+        return self._ends.get(key, "")
 
 
 def current_turn(session: Session) -> Turn | None:

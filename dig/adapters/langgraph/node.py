@@ -76,7 +76,7 @@ class NodeWatcher(BaseCallbackHandler):  # type: ignore[misc]
     def on_tool_end(self, output: Any, *, run_id: Any, **more: Any) -> None:
         """Report the result of a tool."""
         result = without_ids(getattr(output, "content", output))
-        self._run.step(self._tools.complete, run_id, as_words(result), default=None)
+        self._run.step(self._complete, run_id, as_words(result), default=None)
 
     def on_tool_error(self, error: BaseException, *, run_id: Any, **more: Any) -> None:
         """Report the exception of a tool."""
@@ -94,6 +94,10 @@ class NodeWatcher(BaseCallbackHandler):  # type: ignore[misc]
     def _call(self, key: Any, caller: Turn, name: str, arguments: Any) -> None:
         release_now(self._run.session, (self._tools.call(key, caller, name, arguments),))
         self._tools.begin(key)
+
+    def _complete(self, key: Any, result: Any) -> None:
+        release_now(self._run.session, (self._tools.complete(key, result),))
+        self._tools.receive(key)
 
 
 class NodeRun(NodeWork):

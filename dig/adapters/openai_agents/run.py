@@ -199,9 +199,11 @@ class MonitoredRun(base.AdapterState):
         await self.session.wait_until_released(self.step(self._call_tool, call, default=""))
         self.step(self._tools.begin, call.tool_call_id, default=None)
 
-    def tool_returned(self, call: ToolContext[Any], result: Any) -> None:
-        """A function tool has returned."""
-        self.step(self._tools.complete, call.tool_call_id, result, default=None)
+    async def tool_returned(self, call: ToolContext[Any], result: Any) -> None:
+        """Hand over a function tool's result, after its release."""
+        event = self.step(self._tools.complete, call.tool_call_id, result, default="")
+        await self.session.wait_until_released(event)
+        self.step(self._tools.receive, call.tool_call_id, default=None)
 
     def annotate_input(self, items: list[Any]) -> list[Any] | None:
         """The input of a model with notes; ``None``: no change."""

@@ -137,7 +137,7 @@ class MonitoredHooks(sdk.RunHooks[Any]):  # type: ignore[misc]
         """A tool has returned."""
         await self._hooks.on_tool_end(context, agent, tool, result)
         if is_function(context, tool):
-            self._run.tool_returned(context, result)
+            await self._run.tool_returned(context, result)
 
 
 def is_function(context: Any, tool: Any) -> bool:

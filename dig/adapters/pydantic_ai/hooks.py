@@ -126,10 +126,12 @@ class RunHooks(AbstractCapability[Any]):  # type: ignore[misc]
         guard.run(tools.begin, key, default=None)
         try:
             result = await handler(args)
+            event = guard.run(tools.complete, key, result, default="")
+            await self._session.wait_until_released(event)
         except BaseException as error:
             guard.run(tools.fail, key, error, default=None)
             raise
-        guard.run(tools.complete, key, result, default=None)
+        guard.run(tools.receive, key, default=None)
         return result
 
     def _check_budget(self) -> None:
