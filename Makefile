@@ -66,7 +66,7 @@ install = $(if $(uv),$(uv) pip install --quiet --python $(1)/bin/python,\
 	$(1)/bin/python -m pip install --quiet --quiet --disable-pip-version-check)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nats test test-nats test-nats-part campaign-nats test-core test-lab test-model nightly test-wrap test-wrap-oldest test-own test-own-part check campaign mutants bench clean
+.PHONY: help demo demo-nats test test-nats test-nats-part campaign-nats test-core test-lab test-model nightly test-wrap test-wrap-oldest test-own test-own-part check campaign mutants bench docs clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -155,8 +155,12 @@ mutants: .venv/.dev-stamp  ## Plant bugs, and see whether the tests notice
 bench: .venv/.bench-stamp  ## Measure (BENCH="--quick flat")
 	@$(BIN)/python -m bench $(BENCH)
 
+docs: .venv-docs/.stamp  ## Build the site of the docs into build/site
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
+	@echo "The site: build/site/index.html"
+
 clean:  ## Remove .venv, caches and built files
-	@rm -rf .venv .venv-model .venv-nats .venv-own-* .venv-wrap .venv-wrap-* dist .campaign .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv .venv-docs .venv-model .venv-nats .venv-own-* .venv-wrap .venv-wrap-* build dist .campaign .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find dig tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A stamp is newer than pyproject.toml exactly if what that names is installed.
@@ -179,6 +183,12 @@ clean:  ## Remove .venv, caches and built files
 	@echo "Installing dig-monitor and the frameworks into .venv-wrap ..."
 	@'$(PYTHON)' -m venv .venv-wrap
 	@$(call install,.venv-wrap) -e '.[$(WRAPPED)]' $(foreach wrap,$(WRAPS),$(ALSO_$(wrap)))
+	@touch $@
+
+.venv-docs/.stamp: pyproject.toml | $(BIN)/pip
+	@echo "Installing dig-monitor and mkdocs into .venv-docs ..."
+	@'$(PYTHON)' -m venv .venv-docs
+	@$(call install,.venv-docs) -e '.[docs]'
 	@touch $@
 
 .venv-nats/.stamp: pyproject.toml | $(BIN)/pip

@@ -24,6 +24,7 @@ from dig.tasks.run.arrange import make_run
 from dig.tasks.run.execute import execute
 from dig.tasks.task import Score
 from dig.traces.verify import verify
+from tests.cli.test_cli import digmon
 from tests.llm.server import Answer, says, serving, writes
 from tests.llm.solver import results_in
 
@@ -31,21 +32,22 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 
 
-def in_readme(words: str) -> str:
-    """The block of Python in the README with some words in it."""
+def shown(page: Path, words: str) -> str:
+    """The block of Python on a page with some words in it."""
     if not README.exists():
-        pytest.skip("an installed package has no README beside it")
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    found: str = next(block for block in blocks if words in block)
-    return found
+        pytest.skip("an installed package has no docs beside it")
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    block: str = next(block for block in blocks if words in block)
+    return block
 
 
-def test_the_readme_wraps_a_team_in_three_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_a_page_wraps_a_team_in_three_lines(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They run as they stand there, and leave a run."""
     monkeypatch.chdir(tmp_path)
-    body = textwrap.indent(in_readme("dig.wrap("), "    ")
+    body = textwrap.indent(shown(ROOT / page, "dig.wrap("), "    ")
     space: dict[str, Any] = {}
     exec(f"async def main(team):\n{body}\n    return answer", space)
 
@@ -56,9 +58,23 @@ def test_the_readme_wraps_a_team_in_three_lines(
     assert len([*tmp_path.glob("runs/*/result.json")]) == 1
 
 
-def test_the_agents_of_the_readme_run_as_it_says(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(in_readme("async def ada"), "README.md", "exec"), {})
+def test_the_agents_of_the_first_page_run_as_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(shown(ROOT / "docs" / "index.md", "async def ada"), "index.md", "exec"), {})
     assert capsys.readouterr().out.startswith("submitted 499500 (Finding(pattern='ET'")
+
+
+def test_the_readme_prints_what_the_check_of_its_team_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """But for the name of the run, and the seconds."""
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(ROOT / "examples" / "start.py"), run_name="__main__")
+    status, out, _ = digmon(capsys, monkeypatch, "check", "runs")
+    assert status == 1
+    text = re.search(r"    (runs/.*?)\n\n", README.read_text(), re.DOTALL)
+    assert text is not None
+    for line in text[1].splitlines()[1:]:
+        assert line.removeprefix("    ") in out
 
 
 def test_hello_ends_with_the_whole_answer_after_one_early_one(
@@ -126,7 +142,7 @@ def test_a_wrapped_team_that_failed_is_explained_by_running_it_again(
 
 @pytest.mark.skipif(not README.exists(), reason="an installed package has no docs beside it")
 def test_the_docs_show_the_detector_of_the_example() -> None:
-    page = (ROOT / "docs" / "detectors.md").read_text()
+    page = (ROOT / "docs" / "python.md").read_text()
     shown = re.findall(r"```python\n(class Silent.*?)```", page, re.DOTALL)[0]
     assert shown in (ROOT / "examples" / "silent_agent.py").read_text()
 
@@ -146,7 +162,7 @@ def test_the_experiment_of_the_page_about_tasks_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With one seed, from a copy of the example beside the file that the page shows."""
-    page = (ROOT / "docs" / "tasks.md").read_text()
+    page = (ROOT / "docs" / "lab" / "tasks.md").read_text()
     grid = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0]
     (tmp_path / "my.toml").write_text(grid.replace("seeds = 20", "seeds = 1"))
     (tmp_path / "own_task.py").write_text((ROOT / "examples" / "own_task.py").read_text())
@@ -200,7 +216,7 @@ def test_the_page_about_tasks_shows_the_notes_and_their_experiment_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its code is that of the example; its grid is carried out against a scripted server."""
-    page = (ROOT / "docs" / "tasks.md").read_text()
+    page = (ROOT / "docs" / "lab" / "tasks.md").read_text()
     shown = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
     example = (ROOT / "examples" / "notes.py").read_text()
     assert all(part in example for part in shown.split("\n\n\n"))
@@ -219,7 +235,7 @@ def test_the_python_of_the_page_about_tasks_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / "tasks.md").read_text()
+    page = (ROOT / "docs" / "lab" / "tasks.md").read_text()
     code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[-1]
     exec(compile(code, "tasks.md", "exec"), {})
     assert capsys.readouterr().out.startswith("newsgroups-60-3x-dig-s7-")

@@ -84,7 +84,7 @@ def wrap(
         usual: The usual findings of the team: the file that `digmon learn` made, or counts.
         policy: The policy about findings (docs/policy.md).
         approve: Asks a person about healing where the policy says so, on a thread of its own.
-        budget: The budget of requests, such as `{"turns": 20}` (docs/budgets.md).
+        budget: The budget of requests, such as `{"turns": 20}` (docs/policy.md).
         setup: The further settings of the run; by default the standard detectors and healers.
         keep: The records of closed history that stay in memory; ``None``: all. A setup has its own.
         require: The capabilities that the team must have (`dig.adapters.CAPABILITIES`).

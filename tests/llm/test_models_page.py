@@ -1,4 +1,4 @@
-"""docs/models.md is right: its code runs, and its figures are those of the code."""
+"""docs/lab/models.md is right: its code runs, and its figures are those of the code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.llm.llama import Llama
 from tests.llm.server import Answer, says, serving
 from tests.llm.solver import solve
 
-PAGE = (Path(__file__).parents[2] / "docs" / "models.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "lab" / "models.md").read_text()
 ADDRESS = "http://localhost:8000/v1"
 
 

@@ -65,7 +65,7 @@ def plan(
         deliver: Called with an agent's name and a note from healing that no call brings; runs on
             the loop of the latest request.
         stateless: The agents that keep nothing between calls: when the run is tried again with a
-            change, they answer from its journal (docs/diagnosis.md). A callable with an attribute
+            change, they answer from its journal (docs/why.md). A callable with an attribute
             `stateless = True` needs no mention.
 
     Raises:

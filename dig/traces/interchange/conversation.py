@@ -1,6 +1,6 @@
 """A conversation as a run, with activations and fates between the messages.
 
-A message log knows neither. The rules by which they are supplied are in docs/interchange.md, and
+A message log knows neither. The rules by which they are supplied are in docs/files.md, and
 each that was needed is told as a guess.
 """
 

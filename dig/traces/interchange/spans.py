@@ -1,6 +1,6 @@
 """Spans of any agent framework as a run: agents' spans are turns, nested spans calls.
 
-docs/interchange.md has the rules, and what spans cannot show.
+docs/files.md has the rules, and what spans cannot show.
 """
 
 from __future__ import annotations

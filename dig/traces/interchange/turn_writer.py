@@ -1,4 +1,4 @@
-"""Turns as chains of activations, as in the trace of a wrapped team (docs/trace-format.md)."""
+"""Turns as chains of activations, as in the trace of a wrapped team (docs/files.md)."""
 
 from __future__ import annotations
 

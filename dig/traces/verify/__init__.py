@@ -1,6 +1,6 @@
 """An independent checker of traces: reads nothing but the file, and shares no code with dig.
 
-Written from docs/trace-format.md and docs/meaning.md, with the standard library alone, so that
+Written from docs/files.md and docs/meaning.md, with the standard library alone, so that
 its verdict does not depend on the monitor, the journal or the reader. `trace_lines` reads the file,
 `books` and `places` check it, `violations` has the result. It checks
 

@@ -25,7 +25,7 @@ from tests.traces.runs import directory, hasty, solved
 
 from .pictures import scene, texts
 
-PAGE = Path(__file__).parents[3] / "docs" / "drawing.md"
+PAGE = Path(__file__).parents[3] / "docs" / "lab" / "drawing.md"
 SVG = "{http://www.w3.org/2000/svg}"
 ALLOWED = {"svg", "title", "desc", "g", "path", "circle", "rect", "text"}
 
