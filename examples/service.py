@@ -1,9 +1,9 @@
 """A service with a wrapped team in each of its workers.
 
-    pip install fastapi uvicorn
-    uvicorn service:app --app-dir examples --workers 2
-    curl 'localhost:8000/ask?question=Rome'
-    digmon check runs
+pip install fastapi uvicorn
+uvicorn service:app --app-dir examples --workers 2
+curl 'localhost:8000/ask?question=Rome'
+digmon check runs
 """
 
 from collections.abc import AsyncIterator
