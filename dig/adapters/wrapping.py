@@ -18,9 +18,11 @@ from dig.detectors import standard, standard_healers
 from dig.detectors.budget import AsBudget
 from dig.detectors.finding import Finding
 from dig.detectors.policy import Policy
+from dig.detectors.protocols import Detector
 from dig.detectors.thresholds import Thresholds
 from dig.errors import JournalError, RuleError, SettingsError
 from dig.graph.records import Limits, Record, Usual
+from dig.monitor.messages import Gate
 from dig.monitor.monitor import KEEP
 from dig.monitor.sinks import FanOut, Sink
 from dig.runtime.setup import Approve, Setup
@@ -30,6 +32,7 @@ from .base import Attached, Mode, Session, WrapPlan
 from .base.guard import logger
 from .base.session import fit_setup
 from .frameworks import Adapter, adapter_of
+from .switches import is_switched_off, switch_mode
 
 # Parts that only some teams use are imported on use: each import delays the first call.
 if TYPE_CHECKING:
@@ -62,7 +65,9 @@ def wrap(
     journal: str | Path | None = None, segment_bytes: int | None = SEGMENT_BYTES,
     limits: Limits | None = None,
     usual: Usual | TeamUsual | str | Path | None = None,
-    policy: Policy | None = None, approve: Approve | None = None, budget: AsBudget | None = None,
+    detectors: Sequence[Detector | type[Detector]] = (), gates: Sequence[Gate] = (),
+    policy: Policy | str | Path | None = None,
+    approve: Approve | None = None, budget: AsBudget | None = None,
     setup: Setup | None = None, keep: int | None = KEEP,
     require: Iterable[str] = (),
     same_work: bool = False,
@@ -82,7 +87,9 @@ def wrap(
         segment_bytes: The size of a file of the trace; ``None``: the trace stays one file.
         limits: The thresholds of the patterns; by default those of our commands.
         usual: The usual findings of the team: the file that `digmon learn` made, or counts.
-        policy: The policy about findings (docs/policy.md).
+        detectors: Further detectors, beside the standard ones or those of the setup.
+        gates: Further gates, asked about each event of an agent before its release.
+        policy: The policy about findings, or the TOML file with it (docs/policy.md).
         approve: Asks a person about healing where the policy says so, on a thread of its own.
         budget: The budget of requests, such as `{"turns": 20}` (docs/policy.md).
         setup: The further settings of the run; by default the standard detectors and healers.
@@ -106,12 +113,19 @@ def wrap(
     """
     if id(team) in _wrapped:
         return team
+    if isinstance(policy, str | Path):
+        from dig.detectors.policy_settings import load_policy
+
+        policy = load_policy(Path(policy), patterns=[str(it.pattern) for it in detectors])
     parts = {"limits": limits, "policy": policy, "approve": approve}
     more: dict[str, Any] = {"on_finding": on_finding, "same_work": same_work}
     _check(setup=setup, adapter=adapter, sink=sink, contents=contents, **more, **parts)
+    setup = _setup(setup, keep, parts, detectors, gates).ruled(None, budget)
+    if is_switched_off(setup):
+        return team
+    mode = switch_mode(mode, setup)
     plan = _plan(adapter or adapter_of(team), team, options)
-    setup = _setup(setup, plan, keep, usual, parts).ruled(None, budget)
-    setup = fit_setup(setup, mode, plan.capabilities)
+    setup = fit_setup(_with_usual(setup, plan, usual), mode, plan.capabilities)
     files = _Files(_directory(journal, plan, mode, setup, segment_bytes))
     sinks = (files, sink, None if plan.served else _alarm_sink(on_alarm))
     make = partial(_session, plan, setup, sinks, mode=mode, require=require, **more)
@@ -222,13 +236,13 @@ def _check(**arguments: Any) -> None:
         kind = _KINDS.get(name)
         if not (value is None or (isinstance(value, kind) if kind else callable(value))):
             expected = kind.__name__ if kind else "function"
-            hint = "; load_policy of dig.detectors.policy_settings reads one from a file"
-            raise SettingsError(f"{name}={value!r:.60} is no {expected}{hint * (kind is Policy)}")
+            raise SettingsError(f"{name}={value!r:.60} is no {expected}")
 
 
 def _setup(
-    setup: Setup | None, plan: WrapPlan, keep: int | None, usual: object, parts: Mapping[str, Any]
-) -> Setup:
+    setup: Setup | None, keep: int | None, parts: Mapping[str, Any],
+    detectors: Sequence[Detector | type[Detector]], gates: Sequence[Gate],
+) -> Setup:  # fmt: skip
     """The setup of a call of `wrap`, with replacements by other arguments."""
     if setup is not None and keep != KEEP:
         raise SettingsError(f"keep={keep!r} beside a setup: it goes into that, Setup(keep=...)")
@@ -237,6 +251,15 @@ def _setup(
         detectors=standard, healers=standard_healers, ladder=True,
     )  # fmt: skip
     setup = replace(setup, **{name: part for name, part in parts.items() if part is not None})
+    if detectors:
+        make = setup.detectors
+        further = [it() if isinstance(it, type) else it for it in detectors]
+        setup = replace(setup, detectors=lambda: [*make(), *further])
+    return replace(setup, gates=(*setup.gates, *gates)) if gates else setup
+
+
+def _with_usual(setup: Setup, plan: WrapPlan, usual: object) -> Setup:
+    """The setup with the usual findings of the team."""
     if usual is None:
         return setup
     from dig.detectors.team_usual import TeamUsual

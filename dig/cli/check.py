@@ -46,8 +46,8 @@ class GateOptions:
         FailOn,
         typer.Option(
             help="What fails the check: unhealed errors, all errors, all alarms (errors and "
-            "warnings), or all findings. A run that was cut off, or in which a detector was off, "
-            "always does."
+            "warnings), or all findings. So does a run that was cut off, or in which a "
+            "detector was off."
         ),
     ] = FailOn.unhealed
     ignore: Annotated[
@@ -64,6 +64,9 @@ class GateOptions:
         Path | None,
         typer.Option(help="Write what fails now as known findings to this file; exit with 0."),
     ] = None
+    allow_cut: Annotated[
+        bool, typer.Option("--allow-cut", help="A run that was cut off does not fail the check.")
+    ] = False
     format: Annotated[Format, typer.Option(help="How it is reported.")] = Format.text
     out: Annotated[
         Path | None,
@@ -94,7 +97,8 @@ class GateOptions:
             )
         ignored = [Ignored.of(text, patterns) for text in self.ignore or ()]
         baseline = KnownFindings.read(self.baseline) if self.baseline else None
-        return QualityGate(self.fail_on.value, ignored, baseline)  # type: ignore[arg-type]  # a name of FailOn
+        level = self.fail_on.value
+        return QualityGate(level, ignored, baseline, self.allow_cut)  # type: ignore[arg-type]  # a name of FailOn
 
 
 @app.command()

@@ -272,8 +272,8 @@ def test_where_and_how_a_trace_is_kept_is_looked_at(
         ),
         ({"xyz": 1}, "'xyz' for this team; besides those of dig.wrap it has: allow, annotate, del"),
         (
-            {"policy": "dig.toml"},
-            "policy='dig.toml' is no Policy; load_policy of dig.detectors.pol",
+            {"policy": 5},
+            "policy=5 is no Policy",
         ),
     ],
 )

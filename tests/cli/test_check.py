@@ -186,6 +186,16 @@ def test_a_run_that_was_cut_off_fails_by_default(call: Any, tmp_path: Path) -> N
         assert code == 1 and what in out
 
 
+@pytest.mark.parametrize("format", ["text", "json", "github", "junit"])
+def test_a_cut_end_can_be_allowed(format: str, call: Any, tmp_path: Path) -> None:
+    """It stays apart from the findings, and the report still says so."""
+    write(tmp_path, story()[:4])
+    status, out, err = call("check", tmp_path, "--allow-cut", "--format", format)
+    assert status == 0
+    assert "cut off" in out + err or format == "github"
+    assert "::error" not in out
+
+
 def test_a_run_that_was_cut_off_is_in_the_sum_of_several(call: Any, runs: Path) -> None:
     """It may fail the check without a finding."""
     (runs / "torn").mkdir()

@@ -136,11 +136,13 @@ class RunVerdict:
     Attributes:
         groups: Its findings, the worst first; those of equal worth by the record of the first.
         fail_on: The level that fails the check.
+        allow_cut: Whether a run may be cut off.
     """
 
     run: CheckedRun
     groups: tuple[Group, ...]
     fail_on: Level
+    allow_cut: bool = False
 
     @property
     def by_pattern(self) -> list[Group]:
@@ -155,6 +157,11 @@ class RunVerdict:
     def is_cut_off(self) -> bool:
         """Whether the trace has no end and no writer any more."""
         return self.run.state == "cut off"
+
+    @property
+    def fails_by_end(self) -> bool:
+        """The run was cut off, and that fails the check."""
+        return self.is_cut_off and not self.allow_cut
 
     @property
     def failing(self) -> int:
@@ -176,13 +183,13 @@ class RunVerdict:
     @property
     def fails(self) -> bool:
         """The run fails the check."""
-        return self.is_cut_off or self.failing > 0 or bool(self.run.off)
+        return self.fails_by_end or self.failing > 0 or bool(self.run.off)
 
     @property
     def reasons(self) -> str:
         """The reasons of the failure, in words; empty: the run passes."""
         parts = [counted(self.failing, NOUNS[self.fail_on])] if self.failing else []
-        parts += ["the run was cut off"] * self.is_cut_off
+        parts += ["the run was cut off"] * self.fails_by_end
         return " and ".join([*parts, self.off] if self.off else parts)
 
 
@@ -194,11 +201,13 @@ class QualityGate:
         fail_on: The level that fails the check.
         ignored: The findings that do not count.
         baseline: The kinds of findings that are known, and do not count.
+        allow_cut: Whether a run that was cut off passes.
     """
 
     fail_on: Level = "unhealed"
     ignored: Sequence[Ignored] = ()
     baseline: KnownFindings | None = None
+    allow_cut: bool = False
 
     def judge(self, run: CheckedRun) -> RunVerdict:
         """The verdict on a run."""
@@ -220,7 +229,8 @@ class QualityGate:
                     fails, finding,
                 )  # fmt: skip
             group.add(checked)
-        return RunVerdict(run, tuple(sorted(groups.values(), key=_rank)), self.fail_on)
+        ranked = tuple(sorted(groups.values(), key=_rank))
+        return RunVerdict(run, ranked, self.fail_on, self.allow_cut)
 
     def _set_aside(self, kind: FindingKind, silenced: str | None) -> str | None:
         """The reason to set findings aside; ``None``: the findings count."""

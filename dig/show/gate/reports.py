@@ -100,7 +100,7 @@ def _totals(report: CheckReport) -> str:
     parts = [f"{counted(len(report.verdicts) - len(failed), 'run')} passed"]
     if failed:
         findings = sum(verdict.failing for verdict in failed)
-        cut_off = sum(verdict.is_cut_off for verdict in failed)
+        cut_off = sum(verdict.fails_by_end for verdict in failed)
         reasons = [counted(findings, NOUNS[failed[0].fail_on])] if findings else []
         reasons += [f"{cut_off:,} cut off"] if cut_off else []
         off = sum(bool(verdict.off) for verdict in failed)
@@ -250,7 +250,7 @@ def github_lines(report: CheckReport) -> Iterator[str]:
             "error", "The trace cannot be read", error.reason, (error.path, error.line or 1)
         )
     for verdict in report.verdicts:
-        if verdict.is_cut_off:
+        if verdict.fails_by_end:
             place = (trace_path(verdict.run.path), verdict.run.records)
             yield _command("error", "The run was cut off", ending(verdict.run), place)
         if verdict.off:

@@ -1,0 +1,65 @@
+"""Switches in the environment, for a service whose code cannot be changed now.
+
+`DIG_OFF=1` wraps nothing, `DIG_MODE=observe` heals nothing. A team whose gates, approvals or budget
+would be lost so refuses to start, unless `DIG_OFF=unsafe` says that this is meant.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+from dig.errors import SettingsError
+from dig.runtime.setup import Setup
+
+from .base import Mode
+from .base.guard import logger
+
+OFF, MODE = "DIG_OFF", "DIG_MODE"
+
+
+def is_switched_off(setup: Setup) -> bool:
+    """Whether the environment says that teams are not wrapped.
+
+    Raises:
+        SettingsError: The variable has no known value, or the setup has guards that would be lost.
+    """
+    value = os.environ.get(OFF, "")
+    if value in ("", "0"):
+        return False
+    if value not in ("1", "unsafe"):
+        raise SettingsError(f"{OFF}={value!r:.60} is unknown; 1 wraps no team, 0 wraps all")
+    if value == "1":
+        _refuse_guards(setup, f"{OFF}=1")
+    _warn_once(f"{OFF}={value}: teams run without a monitor")
+    return True
+
+
+def switch_mode(mode: Mode, setup: Setup) -> Mode:
+    """Get the mode by the environment, or else the given one.
+
+    Raises:
+        SettingsError: The variable has no known value, or the setup has guards that would be lost.
+    """
+    value = os.environ.get(MODE, "")
+    if value not in ("", "observe"):
+        raise SettingsError(f"{MODE}={value!r:.60} is unknown; the only value is observe")
+    if not value:
+        return mode
+    _refuse_guards(setup, f"{MODE}=observe")
+    _warn_once(f"{MODE}=observe: teams are observed, and not healed")
+    return "observe"
+
+
+def _refuse_guards(setup: Setup, switch: str) -> None:
+    guards = {"gates": setup.gates, "approvals": setup.approve, "a budget": setup.policy.budget}
+    if lost := [name for name, guard in guards.items() if guard]:
+        raise SettingsError(
+            f"{switch}: this team has {' and '.join(lost)}, which would be lost; "
+            f"{OFF}=unsafe runs it without"
+        )
+
+
+@cache
+def _warn_once(text: str) -> None:
+    logger.warning("dig: %s", text)
