@@ -1,4 +1,4 @@
-"""AG2 1.x: the agents of a hub (docs/wrapping-ag2.md).
+"""AG2 1.x: the agents of a hub (docs/wrapping-autogen.md).
 
 - `hub`: patches the hub's methods and the agent's message handler; shows notes to its model.
 - `team`: which event is in front of which agent, and which turns are open.
