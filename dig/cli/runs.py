@@ -71,4 +71,6 @@ def runs(
         listing.print_list(Console(), listed)
     else:
         none_text = "no runs" if not everything else f"none of {len(everything)} runs is such a one"
+        if everything and verdict is not None:
+            none_text += f"; verdicts: {', '.join(sorted({run.ending for run in everything}))}"
         print(f"{safe_text(folder)}: {none_text}")

@@ -73,6 +73,17 @@ def test_no_runs_is_an_answer_too(call: Any, runs: Path) -> None:
     assert "none of 3 runs is such a one" in call("runs", runs, "--task", "x")[1]
 
 
+def test_a_verdict_may_be_written_in_any_case_and_one_that_is_not_there_names_those_that_are(
+    call: Any, runs: Path
+) -> None:
+    everything = [json.loads(line) for line in call("runs", runs, "--json")[1].splitlines()]
+    verdicts = sorted({run["verdict"] or run["state"] for run in everything})
+    [first, *_] = verdicts
+    chosen = call("runs", runs, "--json", "--verdict", first.upper())[1].splitlines()
+    assert {json.loads(line)["verdict"] or json.loads(line)["state"] for line in chosen} == {first}
+    assert f"; verdicts: {', '.join(verdicts)}" in call("runs", runs, "--verdict", "x")[1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [(("nothing",), "No such file"), ((".", "--sort", "colour"), "sorted by 'colour'")],

@@ -64,9 +64,10 @@ class RunFilter:
 
     def has(self, run: RunSummary) -> bool:
         """The filter lets a run pass."""
-        keys = ("task", "method", "outcome", "agents", "verdict")
+        keys = ("task", "method", "outcome", "agents")
         return (
             all(getattr(self, key) in (None, SORTS[key](run)) for key in keys)
+            and (self.verdict is None or self.verdict.casefold() == run.ending.casefold())
             and all(run.findings.get(pattern) for pattern in self.patterns)
             and (self.agent is None or self.agent in run.who)
         )
