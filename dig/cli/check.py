@@ -15,7 +15,17 @@ import typer
 from dig.errors import SettingsError, TraceError
 
 from .app import app, warn
-from .options import AsJson, Config, Further, Given, UsualFile, further, group_options, policy
+from .options import (
+    AsJson,
+    Config,
+    Further,
+    Given,
+    UsualFile,
+    find_run,
+    further,
+    group_options,
+    policy,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from dig.detectors.protocols import Detector
@@ -101,17 +111,21 @@ class GateOptions:
         return QualityGate(level, ignored, baseline, self.allow_cut)  # type: ignore[arg-type]  # a name of FailOn
 
 
+Files = Annotated[
+    list[Path],
+    typer.Argument(
+        callback=find_run,
+        metavar="RUN...",
+        help="Traces (NAME.dig.jsonl), run directories, directories of runs; files of other "
+        "programs, and directories to search for all of these.",
+    ),
+]
+
+
 @app.command()
 @group_options
 def check(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RUN...",
-            help="Traces (NAME.dig.jsonl), run directories, directories of runs; files of other "
-            "programs, and directories to search for all of these.",
-        ),
-    ],
+    files: Files,
     options: GateOptions,
     given: Given = None,
     detector: Further = None,

@@ -13,7 +13,7 @@ from dig._util.text import one_line
 from dig.errors import SettingsError
 
 from .app import app, print_result
-from .options import AsJson, FaultKinds, Further, Runs, further, group_options
+from .options import AsJson, FaultKinds, Further, Runs, find_run, further, group_options
 from .run import report
 from .run_resume import disturbance
 
@@ -81,7 +81,9 @@ class ChangeOptions:
 @app.command()
 @group_options
 def fork(
-    parent: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory; only read.")],
+    parent: Annotated[
+        Path, typer.Argument(callback=find_run, metavar="RUN", help="A run directory; only read.")
+    ],
     changes: ChangeOptions = ChangeOptions(),
     team: Annotated[
         str | None, typer.Option(help="The team: `module:team`, instead of simulated agents.")

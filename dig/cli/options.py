@@ -22,7 +22,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Trace = Annotated[Path, typer.Argument(help="A trace (NAME.dig.jsonl) or a run directory.")]
+
+def find_run(path: Any) -> Any:
+    """The path of a run; one that is no path here may be the name of a run in `runs/`."""
+    if isinstance(path, list | tuple):
+        return [*map(find_run, path)]
+    # Reports tell the names of runs and no paths, so that a mailed report tells nothing of a disk.
+    stored = Path("runs") / path
+    return stored if path.name == str(path) and not path.exists() and stored.exists() else path
+
+
+Trace = Annotated[
+    Path,
+    typer.Argument(callback=find_run, help="A trace (NAME.dig.jsonl) or a run directory."),
+]
 ReportFile = Annotated[
     Path | None,
     typer.Option("--report", metavar="FILE", help="Write a page to walk through, too: HTML."),

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from .app import INTERRUPTED, app, warn
+from .options import find_run
 
 Port = Annotated[
     int, typer.Option(min=0, max=65535, help="Where to listen on 127.0.0.1; 0: anywhere.")
@@ -21,7 +22,8 @@ View = Annotated[
 @app.command()
 def view(
     path: Annotated[
-        Path, typer.Argument(help="A run directory, a trace, or a directory of runs.")
+        Path,
+        typer.Argument(callback=find_run, help="A run directory, a trace, or a directory of runs."),
     ] = Path("runs"),
     port: Port = 0,
     config: Annotated[

@@ -17,7 +17,7 @@ from dig.errors import DigError, SettingsError
 from .app import INTERRUPTED, app, naming, warn
 from .conversations import ConversationOptions, text_of
 from .fork import ChangeOptions
-from .options import AsJson, FaultKinds, Further, further, group_options
+from .options import AsJson, FaultKinds, Further, find_run, further, group_options
 from .run_options import ModelOptions
 from .run_resume import disturbance
 
@@ -240,13 +240,18 @@ class AskingOptions:
         return Asking(tuple(self.by or usual.by), self.top, self.peers, self.accounting)
 
 
+Sources = Annotated[
+    list[Path],
+    typer.Argument(
+        callback=find_run, metavar="SOURCE...", help="Runs, traces, conversations; only read."
+    ),
+]
+
+
 @app.command(cls=naming(suspects="dig.diagnosis.suspects:SUSPECTS"))
 @group_options
 def why(
-    sources: Annotated[
-        list[Path],
-        typer.Argument(metavar="SOURCE...", help="Runs, traces, conversations; only read."),
-    ] = [],  # noqa: B006 (read by typer alone)
+    sources: Sources = [],  # noqa: B006 (read by typer alone)
     good: Good = "default",
     try_: Annotated[
         bool, typer.Option("--try", help="Try changes of the run, and say what would have helped.")
@@ -308,7 +313,10 @@ def why(
 @group_options
 def try_run(
     run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="A run directory or trace; only read.")
+        Path,
+        typer.Argument(
+            callback=find_run, metavar="RUN", help="A run directory or trace; only read."
+        ),
     ],
     changes: ChangeOptions = ChangeOptions(),  # noqa: B008 (frozen, as all groups)
     hypotheses: Annotated[

@@ -7,7 +7,7 @@
 - `finding`, `describe`, `paths`: findings, findings in words, and the paths that prove them.
 - `run_so_far`, `five_answers`: a run as far as it was followed, and the five answers about it;
 - `headline`, `mended`: the sentence about a failed request, and mended findings;
-  `rings`, `late_turns`: rings of agents, and turns after the end of their request.
+  `answers`: these as data. `rings`: rings of agents.
 - `interventions`, `notes`: the means of healing, and notes to agents; `ladder`: the common part of
   the steps of healers; `siblings`: agents that were given like work.
 - `turn_lengths`: the lengths of turns, for limits that are learned.

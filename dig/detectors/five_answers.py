@@ -9,122 +9,26 @@ The terminal, the page, lists of runs, checks, notebooks, alerts and exports all
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
-from dig._util.text import counted, cut, join_clauses, name
+from dig._util.text import counted, cut, join_clauses, name, one_line
+from dig.graph.records import base_name
 from dig.graph.words import MOST_NAMED, action_text, actions_text, moment
 
+from .answers import FailureStep, FiveAnswers, Grade, InvolvedAgent
 from .describe import pattern_title
 from .headline import acting_agent
 from .patterns import BY_NAME
 from .rings import rings_without_answer
 from .run_so_far import EARLY, FailedTurns, PatternTally, RunSoFar
 
-Grade = Literal["good", "inexact", "bad", "open", "unknown"]
-"""The colour of an end; `open`: the run goes on, `unknown`: no one has scored its answer."""
-
-MOST_STEPS = 4
+MOST_STEPS = 5
 NO_ANSWER = ("ended by an error", "left without an answer")
 """The ends of a request without an answer."""
 INEXACT = 0.05
 """The share of an answer that may be wrong before the answer as a whole is."""
-
-ANSWERS = {
-    "ended": "How it ended", "wrong": "What went wrong", "who": "Who",
-    "monitor": "What the monitor did", "next": "Do next",
-}  # fmt: skip
-"""The labels of the five answers, by field, in their order."""
-
-Line = tuple[str, str]
-"""A label and one or two sentences."""
-
-
-@dataclass(frozen=True)
-class FailureStep:
-    """A step on the way to the end of a run.
-
-    Attributes:
-        t: The record of its finding or of its first error.
-        us: The moment of that record.
-        says: What happened.
-    """
-
-    t: int
-    us: int
-    says: str
-
-
-@dataclass(frozen=True)
-class InvolvedAgent:
-    """An agent with a part in what went wrong.
-
-    Attributes:
-        says: The part.
-        is_at_fault: Whether the agent acted; else it was hit.
-        activation: The first turn of the agent that failed; empty: not known.
-    """
-
-    agent: str
-    says: str
-    is_at_fault: bool
-    activation: str = ""
-
-
-@dataclass(frozen=True)
-class FiveAnswers:
-    """The five answers about a run, and two facts about it.
-
-    Attributes:
-        verdict: The end of the run in a word or two; `headline` begins with it.
-        grade: The colour of the verdict.
-        headline: The run in a sentence.
-        ended: What is there at the end, and what is missing.
-        wrong: What went wrong, step by step.
-        who: The agents with a part in that, the likeliest culprit first.
-        monitor: The deeds of the monitor.
-        helped: Whether these helped; ``None``: there were none, or that is not known yet.
-        next: What to do now.
-        command: The command for that; empty: there is none.
-        task: The first request, and the number of agents.
-        cost: The turns, the messages, the time, and the expenses if they are known.
-    """
-
-    verdict: str = ""
-    grade: Grade = "unknown"
-    headline: str = ""
-    ended: str = ""
-    wrong: tuple[FailureStep, ...] = ()
-    who: tuple[InvolvedAgent, ...] = ()
-    monitor: str = ""
-    helped: bool | None = None
-    next: str = ""
-    command: str = ""
-    task: str = ""
-    cost: str = ""
-
-    @property
-    def unexplained(self) -> str:
-        """The sentence in place of steps, for a bad end without any; else empty."""
-        is_bad = self.grade in ("bad", "inexact") and not self.wrong
-        return "No pattern of failure was found." if is_bad else ""
-
-    def lines(self) -> list[Line]:
-        """The answers with a text, as lines with labels."""
-        steps = [f"at {moment(step.us)} {step.says}" for step in self.wrong]
-        agents = [f"{agent.agent}: {agent.says}" for agent in self.who]
-        lines = {
-            "verdict": self.headline,
-            "task": self.task,
-            "ended": self.ended,
-            "wrong": " -> ".join(steps) or self.unexplained or "Nothing.",
-            "who": cut(agents, "; ", most=MOST_NAMED),
-            "monitor": self.monitor,
-            "next": f"{self.next}{f': {self.command}' if self.command else ''}",
-            "cost": self.cost,
-        }
-        return [(label, text) for label, text in lines.items() if text]
 
 
 def five_answers(
@@ -136,6 +40,7 @@ def five_answers(
     place: str = "RUN",
     spent: str = "",
     private: bool = False,
+    date: Callable[[int], str] = lambda us: "",
 ) -> FiveAnswers:
     """Give the five answers about a run as far as it was followed.
 
@@ -147,8 +52,9 @@ def five_answers(
         place: The path of the run, for the command.
         spent: The tokens and the money that the run took; empty: they are not known.
         private: Leave out the words of the task and of errors.
+        date: The date of a moment in microseconds, as ISO 8601; empty: not known.
     """
-    return _Writer(so_far, state, score or {}, cause or {}, place, private).answers(spent)
+    return _Writer(so_far, state, score or {}, cause or {}, place, private, date).answers(spent)
 
 
 class _Writer:
@@ -156,15 +62,20 @@ class _Writer:
 
     def __init__(
         self, so_far: RunSoFar, state: str, score: Mapping[str, Any], cause: Mapping[str, Any],
-        place: str, private: bool,
+        place: str, private: bool, date: Callable[[int], str],
     ) -> None:  # fmt: skip
         self._run, self._state, self._score, self._cause = so_far, state, score, cause
         self._place, self._private, self._origin = place, private, so_far.headline
+        if self._origin and self._origin.stage == "answer" and self._score.get("complete"):
+            self._origin = None  # the work was done by another agent
+        self._date, mistakes = date, self._score.get("mistakes")
+        rows = mistakes if isinstance(mistakes, list | tuple) else ()
+        self._mistakes = [row for row in rows if isinstance(row, Mapping) and "agent" in row]
+        self._is_short = self._score.get("complete") is False
         self._session = bool(so_far.run and so_far.run.session)
         is_over = so_far.finish or state == "cut off"
-        waiting = [a for a in self._activations() if a.waits]
-        self._waiting = [] if is_over else waiting
-        self._deserted = [] if so_far.finish else waiting
+        self._deserted = [a for a in self._activations() if a.waits]
+        self._waiting = [] if is_over else self._deserted
         self._called_off = {
             a: end for a, end in so_far.cancelled.items() if not so_far.goes_on(end)
         }
@@ -202,7 +113,7 @@ class _Writer:
         """The end in a word or two, and the colour."""
         run = self._run
         if self._waiting:
-            return "Waits for a person", "open"
+            return "Waits", "open"
         if self._origin and self._origin.stage == "request":
             return "Failed", "bad"
         if self._session:
@@ -226,12 +137,12 @@ class _Writer:
             return "Unusable answer", "bad"
         if isinstance(rmse, int | float) and not rmse and score.get("complete") is not False:
             return "Right answer", "good"
-        if score.get("complete") is False or run.is_early or self._origin:
+        if score.get("complete") is False or self._origin:
             return "Incomplete answer", "bad"
         if isinstance(rmse, int | float):
             is_off = not isinstance(wrong, int | float) or wrong > INEXACT
             return ("Wrong answer", "bad") if is_off else ("Inexact answer", "inexact")
-        return "Answered", "unknown"
+        return ("Early answer", "bad") if run.is_early else ("Answered", "unknown")
 
     def _session_verdict(self) -> tuple[str, Grade]:
         requests, number = self._run.requests, self._run.counts["requests"]
@@ -248,7 +159,7 @@ class _Writer:
             return "Goes on", "open"
         if number > 1:
             return f"{answered:,} of {number:,} answered", "bad"
-        ends = {EARLY: "Incomplete answer", "answered in part": "Partial answer"}
+        ends = {EARLY: "Early answer", "answered in part": "Partial answer"}
         default = "Cut off" if self._state == "cut off" and not self._run.finish else "No answer"
         return next((ends[state] for state in ends if state in requests), default), "bad"
 
@@ -259,38 +170,48 @@ class _Writer:
             says = self._origin.private if self._private else self._origin.says
             return f"{verdict}: {says}."
         if self._waiting:
-            since = moment(min(activation.us_start for activation in self._waiting))
-            return f"{verdict}: {self._list_waiting()}, since {since} after its beginning."
+            us = min(activation.us_start for activation in self._waiting)
+            date = self._date(us)
+            since = f"{moment(us)} after its beginning"
+            if date:
+                since = f"{date[:16].replace('T', ' ')} {date[-6:].replace('+00:00', 'UTC')}"
+            return f"{verdict} since {since}: {self._list_waiting('waits')}."
         head = f"{verdict}, {moment(self._run.us)} so far"
         if grade != "open":
             head = f"{verdict} after {moment(self._run.us)}"
-        if self._deserted and verdict == "Cut off":
-            head += f", while {self._list_waiting()} waited for a person"
+        if self._run.partial:
+            head += f", since the team was {self._run.partial}"
         quality = self._quality().removesuffix(".") if self._score and grade != "good" else ""
         head = f"{head}. {quality}" if quality else head
         culprit = next((agent for agent in who if agent.is_at_fault), None)
         cause = f"`{culprit.agent}` {culprit.says}" if culprit else steps[0].says if steps else ""
-        if not cause:
+        if len(self._mistakes) > 1:
+            others = [name(row["agent"]) for row in self._mistakes]
+            if self._is_short and culprit and culprit.agent in others:
+                others.remove(culprit.agent)
+            agents = cut([f"`{agent}`" for agent in others], most=MOST_NAMED)
+            early = f"{cause}; " if self._is_short else ""
+            cause = f"{early}{agents} miscounted"
+        if not cause or (self._run.partial and not culprit):
             return f"{head}. Nothing went wrong." if grade in ("good", "unknown") else f"{head}."
         healing = "; the monitor mended that" if self._run.heals and grade == "good" else ""
         # A mended failure, or one on the way, does not explain a count that is wrong.
-        is_apart = verdict in ("Wrong answer", "Inexact answer")
+        is_apart = verdict in ("Wrong answer", "Inexact answer", "Partial answer")
         link = ". Besides, " if is_apart else ". On the way " if grade != "bad" else ": "
+        link = ": " if self._mistakes else link
         return f"{head.removesuffix('.')}{link}{cause}{healing}."
 
-    def _list_waiting(self) -> str:
+    def _list_waiting(self, verb: str) -> str:
         agents = [f"`{name(activation.agent)}`" for activation in self._deserted]
-        return cut(agents, most=MOST_NAMED)
+        return f"{cut(agents, most=MOST_NAMED)} {verb} for a person or for another system"
 
     def _ended(self) -> str:
-        graph = self._run.graph
-        rings = rings_without_answer(graph) if graph is not None and graph.t >= 0 else ()
         resumed = [
             f"A turn of `{name(agent)}` was called off at {moment(end.us)}; its work went on."
             for agent, end in self._run.cancelled.items()
-            if agent not in self._called_off
+            if agent not in self._called_off and not self._origin
         ]
-        sentences = [self._end(), self._quality(), *resumed, *self._run.late_turns.texts(), *rings]
+        sentences = [self._end(), self._quality(), *resumed, *self._run.late_turns.texts()]
         return " ".join(filter(None, sentences))
 
     def _end(self) -> str:
@@ -304,7 +225,7 @@ class _Writer:
             none = "" if has_answer else " There is no answer so far."
             return f"The trace ends after {length}, and the run has no end{state}.{none}"
         if run.finish.outcome == "submitted" and run.partial:
-            return f"A partial answer was accepted after {length}: {run.partial}."
+            return f"A partial answer was accepted after {length}: the team was {run.partial}."
         if run.finish.outcome == "submitted":
             lacks = "" if not run.is_early or self._score else _LACKING
             return f"An answer was accepted after {length}{lacks}."
@@ -334,10 +255,14 @@ class _Writer:
             if self._is_open and state == "left without an answer":
                 end = "not answered yet"
             if requests == 1:
-                partial = f": {self._run.partial}" if self._run.partial else ""
+                partial = f": the team was {self._run.partial}" if self._run.partial else ""
                 is_told = state not in NO_ANSWER or end == "not answered yet"
                 none = "The" if is_told else "There is no answer: the"
-                return f"{none} request was {end}{partial}."
+                is_open = "It goes on: " if self._waiting else ""
+                text = f"{none} request was {end}{partial}."
+                return f"{is_open}{text[0].lower() if is_open else text[0]}{text[1:]}"
+            if number == requests:
+                return f"All {requests:,} requests were {end}."
             parts.append(f"{number:,} {'was' if number == 1 else 'were'} {end}")
         if not parts:
             return "There was no request."
@@ -347,10 +272,16 @@ class _Writer:
 
     def _steps(self) -> list[FailureStep]:
         """The first failure of each agent and the first finding of each pattern, by time."""
+        graph = self._run.graph
         steps = [
             FailureStep(tally.t, tally.us, _tally_text(pattern, tally))
             for pattern, tally in self._tallies.items()
         ]
+        for row in self._mistakes[:1]:
+            others = counted(len(self._mistakes) - 1, "more agent")
+            more = f", and {others} miscounted" if len(self._mistakes) > 1 else ""
+            says = f"{name(row['agent'])} {_act(row)}{more}"
+            steps.append(FailureStep(row.get("t", 0), row.get("us", 0), says))
         for agent, failed in self._run.failed.items():
             error = "" if self._private else f": {failed.error}"
             says = f"{self._failed(agent, failed)}{error}"
@@ -364,18 +295,25 @@ class _Writer:
         if limited is not None:
             says = f"the team was {self._run.limit}"
             steps.append(FailureStep(limited.t, limited.us, says))
+        is_gone = self._state == "cut off" and self._run.finish is None
+        if graph is not None and (is_gone or self._deserted) and not self._waiting:
+            says = "the process was gone" if is_gone else "the session was closed"
+            says += f" while {self._list_waiting('waited')}" if self._deserted else ""
+            steps.append(FailureStep(graph.t, self._run.us, says))
+        rings = rings_without_answer(graph) if graph is not None and graph.t >= 0 else ()
+        end = (self._origin.t, self._origin.us) if self._origin else (0, self._run.us)
+        steps += [FailureStep(*end, ring.removesuffix(".")) for ring in rings]
         if self._origin:
             says = self._origin.private if self._private else self._origin.says
-            graph = self._run.graph
             culprit = acting_agent(graph, self._origin.activation) if graph is not None else None
             is_told = culprit in self._run.failed
             if not is_told or self._origin.stage == "answer":
                 steps.append(FailureStep(self._origin.t, self._origin.us, says))
         steps.sort(key=lambda step: (step.us, step.t))
-        more = len(steps) - MOST_STEPS
-        if more > 0:
+        left_out = len(steps) - MOST_STEPS
+        if left_out > 0:
             last = steps[MOST_STEPS - 1]
-            says = f"{last.says}; and {more} more"
+            says = f"{last.says}; and {left_out} more"
             steps[MOST_STEPS - 1 :] = [FailureStep(last.t, last.us, says)]
         return steps
 
@@ -391,10 +329,13 @@ class _Writer:
         waiting: list[str] = []
         if self._cause.get("agent"):
             parts[str(self._cause["agent"])] = ["named by the diagnosis"]
+        for mistake in [] if self._is_short else self._mistakes:
+            parts.setdefault(str(mistake["agent"]), []).append(_act(mistake))
+            first[str(mistake["agent"])] = str(mistake.get("activation") or "")
         worst_first = sorted(self._run.failed.items(), key=lambda item: -item[1].number)
         for agent, failed in worst_first:
             parts.setdefault(agent, []).append(self._failed(agent, failed).partition(" ")[2])
-            first[agent] = failed.activation
+            first.setdefault(agent, failed.activation)
         for pattern, tally in self._tallies.items():
             row = BY_NAME.get(pattern)
             role = row.role if row else f"is named by {name(pattern)}"
@@ -404,20 +345,42 @@ class _Writer:
             for agent, number in tally.agents.most_common(MOST_NAMED):
                 times = f" {number:,} times" if number > 1 else ""
                 parts.setdefault(agent, []).append(f"{role}{times}")
+        for mistake in self._mistakes if self._is_short else []:
+            parts.setdefault(str(mistake["agent"]), []).append(_act(mistake))
         for agent, says in parts.items():
             yield InvolvedAgent(name(agent), join_clauses(says), True, first.get(agent, ""))
-        if self._origin and not parts:  # a limit of the framework, or the time
-            for agent, turns in self._run.turns.most_common(2):
-                yield InvolvedAgent(name(agent), f"took {counted(turns, 'turn')}", False)
+        is_late = self._run.finish and self._run.finish.outcome == "timeout" and not parts
+        left = self._count_left() if waiting or is_late else Counter[str]()
+        if self._origin and not (parts or left):  # a limit of the framework
+            yield from self._busiest(2)
+        if self._run.limit and not (self._origin or parts):
+            yield from self._busiest(MOST_NAMED)
         for agent in [*self._called_off] if not (parts or self._origin) else []:
             yield InvolvedAgent(name(agent), "was called off", False)
-        unfinished = self._run.running.values() if self._session and self._run.finish else ()
-        for agent in dict.fromkeys(unfinished):
+        for activation in self._deserted:
+            verb = "waits" if self._waiting else "waited to the end"
+            yield InvolvedAgent(name(activation.agent), verb, False, activation.id)
+        deserted = {activation.agent for activation in self._deserted}
+        running = self._run.running.values() if self._session and self._run.finish else ()
+        unfinished = [a for a in dict.fromkeys(running) if a not in parts and a not in deserted]
+        for n, agent in enumerate(unfinished[:MOST_NAMED]):
+            more = len(unfinished) - MOST_NAMED if n == MOST_NAMED - 1 else 0
+            others = f", nor did {counted(more, 'more agent')}" if more > 0 else ""
+            yield InvolvedAgent(name(agent), f"did not end its turn{others}", False)
+        for agent in dict.fromkeys(waiting or left):
+            work = f"waits, with {counted(left[agent], 'message')} in front of it"
             if agent not in parts:
-                yield InvolvedAgent(name(agent), "did not end its turn", False)
-        for agent in dict.fromkeys([a.agent for a in self._waiting] + waiting):
-            if agent not in parts:
-                yield InvolvedAgent(name(agent), "waits", False)
+                yield InvolvedAgent(name(agent), work if left[agent] else "waited", False)
+
+    def _count_left(self) -> Counter[str]:
+        """The number of messages in front of each agent."""
+        graph = self._run.graph
+        open_events = graph.open_events() if graph is not None and graph.t >= 0 else ()
+        return Counter(base_name(agent) for event in open_events for agent in event.copies)
+
+    def _busiest(self, most: int) -> Iterator[InvolvedAgent]:
+        for agent, turns in self._run.turns.most_common(most):
+            yield InvolvedAgent(name(agent), f"took {counted(turns, 'turn')}", False)
 
     # --- what the monitor did, and what to do next ---
 
@@ -431,9 +394,13 @@ class _Writer:
                 unseen = f", which cannot show {join_clauses(skipped)}" if skipped else ""
                 return f"It was not there: this was read after the run{unseen}.", None
             if run.limit:
-                last = ", and its entry agent had one turn more" if run.partial else ""
-                return f"The team was {run.limit}{last}.", None
+                last = (
+                    ", and gave its entry agent one turn more for an answer" if run.partial else ""
+                )
+                return f"It {run.limit.replace('stopped', 'stopped the team', 1)}{last}.", None
             is_alarmed = bool(self._tallies or self._origin or run.failed)
+            if self._waiting and not is_alarmed:
+                return "It keeps watch, and takes this wait for no failure.", None
             if not is_alarmed and grade not in ("bad", "inexact"):
                 return ("Nothing had to be done." if run.finish else "Nothing so far."), None
             if run.refused:
@@ -457,9 +424,9 @@ class _Writer:
             return f"{text} That worked: an answer was accepted after it.", True
         is_lacking = run.is_early or run.partial or self._origin
         if run.came_after and not (is_lacking or self._score.get("complete") is False):
-            return f"{text} That was mended; the answer is wrong for another reason.", None
-        if run.came_after:
-            return f"{text} That was not enough: the answer after it is not whole.", False
+            return f"{text} What it found was mended; the answer is wrong for another reason.", None
+        if run.came_after or (run.finish and run.finish.outcome == "submitted"):
+            return f"{text} That was not enough: the answer that was accepted is bad.", False
         if run.finish is None and self._state != "cut off":
             return f"{text} No answer has come since.", None
         return f"{text} That did not help: no answer came after it.", False
@@ -467,16 +434,20 @@ class _Writer:
     def _next(self, grade: Grade, who: list[InvolvedAgent]) -> tuple[str, str]:
         """The next step, and a command with `RUN` for the path."""
         run, origin = self._run, self._origin
-        if self._waiting:
-            agent, turn = self._waiting[0].agent, self._waiting[0].id
-            return f"Decide what `{name(agent)}` asks", f"digmon show RUN {shlex.quote(name(turn))}"
+        if self._deserted:
+            agent, turn = self._deserted[0].agent, self._deserted[0].id
+            again = "" if self._waiting else "Ask again, and "
+            says = f"{again}give `{name(agent)}` what it waits for; see its turn"
+            return says[0].upper() + says[1:], f"digmon show RUN {shlex.quote(name(turn))}"
         if grade == "open":
             return "Follow it", "digmon view RUN"
         if self._state == "cut off" and run.finish is None and not self._session:
             return "Let it go on where it stopped", "digmon run --resume RUN"
         if self._cause.get("says"):
             return f"Mend the cause: {self._cause['says']}", "digmon why RUN --try"
-        failing = next((agent for agent in who if agent.activation), None)
+        failing = next((agent for agent in who if agent.is_at_fault and agent.activation), None)
+        if self._score.get("rmse") and not (self._is_short and run.limit):
+            return "Find the cause", "digmon why RUN --good score.rmse==0"
         if origin and origin.activation and origin.stage == "request":
             turn = shlex.quote(name(origin.activation))
             return "See what it was given, and the error", f"digmon show RUN {turn}"
@@ -496,13 +467,8 @@ class _Writer:
             return "Ask again what was called off; see what was done", "digmon show RUN"
         if self._state == "cut off" and run.finish is None and not goal:
             return "See where it stopped", "digmon show RUN"
-        if grade in ("bad", "inexact") or goal:
-            if self._score.get("rmse") and self._score.get("valid") is not False:
-                goal = "score.rmse==0"
-            elif grade == "bad":
-                goal = ""
-            good = f" --good {goal}" if goal else ""
-            return "Find the cause", f"digmon why RUN{good}"
+        if grade in ("bad", "inexact"):
+            return "Find the cause", "digmon why RUN"
         if self._tallies:
             return "Look at what was found", "digmon show RUN"
         return "Nothing has to be done.", ""
@@ -531,13 +497,18 @@ class _Writer:
         return f"{cut(numbers)} in {moment(run.us)}.{f' {spent}.' if spent else ''}"
 
 
+def _act(row: Mapping[str, Any]) -> str:
+    """A mistake behind a wrong answer, in words."""
+    return one_line(row.get("says") or "made a mistake")
+
+
 def _tally_text(pattern: str, tally: PatternTally) -> str:
     """A pattern in plain words, with the name and the number of findings behind."""
     times = f", {tally.number:,} times" if tally.number > 1 else ""
     return f"{tally.plain}: {pattern_title(pattern)}{times}"
 
 
-_LACKING = ", although some of its work was missing by the account of the monitor"
+_LACKING = ", before all of its work was done by the account of the monitor"
 _ENDS = {
     "timeout": "The time limit ended the run",
     "stopped": "The run was stopped",

@@ -153,7 +153,7 @@ class Headlines:
             return f"the {noun} was out of time after {after}{at_work}"
         if origin is None:
             return f"the {noun} ended with an error{error}, {after} in"
-        text = f"`{name(acting_agent(graph, origin))}` ({name(origin)}) {_did(words)}, {after} in"
+        text = f"`{name(acting_agent(graph, origin))}` {_did(words)}, {after} in"
         idle = never_started(graph, sources, self._never_ran)
         return text + (f"; {_list_agents(idle)} never ran" if idle else "")
 

@@ -11,17 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from dig._util.text import first_sentence, one_line
+from dig._util.text import MOST_LISTED, counted, first_sentence, name, one_line, value_text
 from dig.graph import records
 from dig.graph.graph import InteractionGraph
 from dig.graph.history import CONSUMED as TAKEN
-from dig.graph.words import MOST_REASON, healing_kind
+from dig.graph.words import MOST_REASON, healing_kind, moment
 
 from .budget import limit_text
 from .describe import SILENCED, Worth, plain_text, worth
 from .finding import Finding, is_rivals, responsible_agents, texts_in
 from .headline import Headline, Headlines, answered_by, worst
-from .late_turns import LateTurns
 from .mended import CONSUMED
 
 MOST_GOAL = 90
@@ -49,6 +48,34 @@ class FailedTurns:
         """Begin with the first turn, without counting."""
         self.t, self.us, self.activation, self.error = t, us, activation, error
         self.number = 0
+
+
+class LateTurns:
+    """Follows the records of a run, and describes turns after the end of a request."""
+
+    def __init__(self) -> None:
+        """Begin without a turn."""
+        self._turns: dict[object, str] = {}  # activation -> sentence, without its end
+        self._number = 0
+
+    def look(self, record: records.Record) -> None:
+        """Take a record into account."""
+        if type(record) is records.End:
+            if record.usage and record.activation in self._turns:
+                self._turns[record.activation] += f"; {value_text(record.usage)}"
+        elif type(record) is records.IncidentRow and record.what == records.WORK_AFTER_ANSWER:
+            detail = record.detail if isinstance(record.detail, Mapping) else {}
+            self._number += 1
+            if len(self._turns) < MOST_LISTED:
+                agent, turn = detail.get("agent"), name(detail.get("activation"))
+                when = f"still worked at {moment(record.us)}, after its request was over"
+                self._turns[turn] = f"`{name(agent)}` {when} ({turn}"
+
+    def texts(self) -> list[str]:
+        """Describe the first turns in a sentence each, and count the others."""
+        more = self._number - len(self._turns)
+        remainder = [f"{counted(more, 'more turn')} did so."] if more else []
+        return [f"{sentence})." for sentence in self._turns.values()] + remainder
 
 
 Tallies = dict[Worth, dict[str, PatternTally]]
@@ -109,6 +136,7 @@ class RunSoFar:
         self._error_of: str | None = None  # the activation that ended last, if it failed
         self._early: set[str] = set()  # answers that lack work
         self._failed: set[str] = set()  # answers that are errors
+        self._noted = set[str | None]()  # the event of the latest intervention
         self._total = self._number = 0  # requests: all that are answered, by the latest answer
         self.is_early = self.came_after = False  # the latest answer; after the latest healing
         self.recorded: Tallies = {}
@@ -127,7 +155,11 @@ class RunSoFar:
         """
         self.write((record,))
         for finding in findings:
-            self._find(finding, self.raised)
+            self.add(finding)
+
+    def add(self, finding: Finding) -> None:
+        """Take a finding of a detector at the latest record into account."""
+        self._find(finding, self.raised)
 
     def write(self, rows: Sequence[records.Record]) -> None:
         """Take the records of a request into account."""
@@ -154,7 +186,9 @@ class RunSoFar:
 
     def _deliver(self, record: records.Deliver) -> None:
         if record.to is None:
-            self.is_early, self.came_after = record.event in self._early, True
+            self.is_early = record.event in self._early
+            # A note beside this very answer came too late for it.
+            self.came_after = record.event not in self._noted
             self.partial = ""
             self._number = self._count_answered()
             is_error = record.event in self._failed
@@ -302,7 +336,7 @@ class RunSoFar:
         # The text needs the first, and the moments of the first and the latest.
         self.heals[kind] = [*self.heals.get(kind, [record])[:1], record]
         self.healed[kind] += 1
-        self.came_after = False
+        self.came_after, self._noted = False, {record.event}
 
     def _close(self, record: records.Finish) -> None:
         self.finish = record

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dig._util.text import one_line, safe_text
-from dig.detectors.five_answers import FiveAnswers
+from dig.detectors.answers import FiveAnswers
 from dig.show.document import Candidate, Diagnosis, cause
 from dig.show.page.rows import MOST_TEXT
 from dig.show.page.writing import Report, write_page

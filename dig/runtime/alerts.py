@@ -26,7 +26,8 @@ from dig._util.text import counted, one_line
 from dig.detectors.budget import limit_text
 from dig.detectors.describe import finding_text
 from dig.detectors.finding import Finding
-from dig.detectors.headline import Headlines
+from dig.detectors.five_answers import five_answers
+from dig.detectors.run_so_far import RunSoFar
 from dig.detectors.settings_file import read_table
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
@@ -344,27 +345,24 @@ class _AlarmSink:
     def __init__(self, outlets: Sequence[_Outlet]) -> None:
         self._outlets = outlets
         self._run = ""
-        self._graph: InteractionGraph | None = None
-        self._headlines = Headlines()
+        self._so_far = RunSoFar()
 
     def reads(self, graph: InteractionGraph) -> None:
         """Take the graph of the run, for headlines."""
-        self._graph = graph
+        self._so_far = RunSoFar(graph)
         if graph.t >= 0:  # the run goes on, and its first record does not come again
-            self._run = graph.run.run
+            self._so_far.run, self._run = graph.run, graph.run.run
 
     def __call__(self, record: Record) -> None:
         """Send an alarm for a record of a finding."""
-        self._headlines.look(record)
+        self._so_far.write((record,))
         if isinstance(record, FindingRow):
             finding = Finding(
                 record.pattern, record.t, record.us, record.subject, record.evidence, record.stage,
                 record.severity or "warning", record.silenced,
             )  # fmt: skip
             if finding.is_alarm:
-                headline = self._graph and self._headlines.of(self._graph, finding)
-                ring = finding_text(finding, self._graph) if finding.pattern == "LIVELOCK" else ""
-                self._put(finding, headline.says if headline else ring)
+                self._put(finding, self._headline(finding))
         elif isinstance(record, IncidentRow) and record.what == BUDGET:
             detail: Any = record.detail
             if detail.get("stage") == "warning":
@@ -373,6 +371,13 @@ class _AlarmSink:
                 self._put(finding, f"budget: {limit_text(detail)}")
         elif isinstance(record, Run):
             self._run = record.run
+
+    def _headline(self, finding: Finding) -> str:
+        """The end of a failed request, or the ring of agents; empty: the finding says all."""
+        graph = self._so_far.graph
+        if finding.pattern == "FAIL" and finding.stage != "turn" and graph is not None:
+            return five_answers(self._so_far).headline.removesuffix(".")
+        return finding_text(finding, graph) if finding.pattern == "LIVELOCK" else ""
 
     def _put(self, finding: Finding, headline: str) -> None:
         for outlet in self._outlets:

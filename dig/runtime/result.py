@@ -9,9 +9,9 @@ from typing import Any
 
 from dig._util.html import Card, strip, table
 from dig._util.text import counted, one_line, value_text
+from dig.detectors.answers import ANSWERS, FiveAnswers
 from dig.detectors.describe import counts_text
 from dig.detectors.finding import Finding, findings_html
-from dig.detectors.five_answers import ANSWERS, FiveAnswers
 from dig.detectors.run_so_far import RunSoFar
 from dig.errors import BudgetExceeded
 from dig.graph.graph import InteractionGraph

@@ -25,8 +25,9 @@ from dig.traces.run import RecordedRun
 
 from .accounting import PAYLOADS, Accounting, TaskParts
 from .milestones import Milestone, part_milestones
-from .number_ranges import Range, common, merge
-from .task import Score
+from .miscounts import Miscounts, flaws
+from .number_ranges import Range, Ranges, common, merge
+from .task import Mistake, Score
 
 Part = Annotated[list[int], Field(description="[start, stop]", min_length=2, max_length=2)]
 """The parameter of tools; a grammar lets a model write nothing else."""
@@ -121,8 +122,7 @@ class FrequencyTask:
             counts = self._read_counts(answer)
         except ValueError as error:
             return Score(False, reason=str(error))
-        truth = self._truth if part is None else Counter(self._value_of[slice(*part)])
-        errors = [counts.get(str(value), 0.0) - truth[value] for value in self.values]
+        errors = self._errors(counts, None if part is None else (part,))
         rmse = hypot(*errors) / sqrt(len(self.values))
         target = part or (0, self.size)
         covered = _count_covered(answer, target)
@@ -138,24 +138,31 @@ class FrequencyTask:
             size: The number of elements that were to be counted.
             covered: The number of elements that the answer covers, if it says so.
         """
-        more, less = sum(e for e in errors if e > 0), -sum(e for e in errors if e < 0)
-        parts = {"are missing from it": less - more, "are counted too much": more - less,
-                 "stand at a wrong value": min(more, less)}  # fmt: skip
-        flaws = [
+        less, more, swapped = flaws(errors)
+        parts = {"are missing from it": less, "are counted too much": more,
+                 "stand at a wrong value": swapped}  # fmt: skip
+        texts = [
             f"{number:{',.0f' if number >= 1 else '.2g'}} {flaw}"
             for flaw, number in parts.items() if number > 0
         ]  # fmt: skip
-        if not flaws:
+        if not texts:
             return f"It counts all {size:,} {self.unit} right.", 0.0
         reach = ""
         if covered not in (None, size):
             reach = f"It covers only {covered:,} of {size:,} {self.unit}. "
-        if covered is not None and more == 0 and less == size - covered > 0:
+        if covered is not None and more == swapped == 0 and less == size - covered > 0:
             says = f"It covers only {covered:,} of {size:,} {self.unit}, and these right."
             return says, less / size
         claim = ", although it says that it covers all" if covered == size and less > more else ""
-        says = f"{reach}Of {size:,} {self.unit} {join_clauses(flaws)}{claim}."
-        return says, max(more, less) / size
+        says = f"{reach}Of {size:,} {self.unit} {join_clauses(texts)}{claim}."
+        return says, (max(more, less) + swapped) / size
+
+    def _errors(self, counts: Mapping[str, float], parts: Ranges | None) -> list[float]:
+        """The error of each count about some parts; ``None``: about all of the data."""
+        truth = self._truth
+        if parts is not None:
+            truth = Counter(value for part in parts for value in self._value_of[slice(*part)])
+        return [counts.get(str(value), 0.0) - truth[value] for value in self.values]
 
     def target(self) -> list[object]:
         """The true values behind the score; secret, also in prompts."""
@@ -169,6 +176,23 @@ class FrequencyTask:
         """
         parts = TaskParts(RecordedRun(records), self.accounting)
         return part_milestones(parts, self.score, self.unit)
+
+    def mistakes(self, records: Iterable[Record]) -> tuple[Mistake, ...]:
+        """The agents behind a wrong answer, by the errors of all solutions on the way to it.
+
+        Args:
+            records: The records of the run, with payloads.
+        """
+        run = RecordedRun(records)
+
+        def errors(payload: object, parts: Ranges) -> list[float] | None:
+            try:
+                return self._errors(self._read_counts(payload), parts)
+            except ValueError:
+                return None
+
+        miscounts = Miscounts(TaskParts(run, self.accounting), errors, self.unit)
+        return miscounts.behind(run.answer) if run.answer else ()
 
     def _read_counts(self, answer: object) -> dict[str, float]:
         """The counts in an answer, by the values' texts.

@@ -12,6 +12,24 @@ from dig.runtime.agents import Tool
 
 
 @dataclass(frozen=True, slots=True)
+class Mistake:
+    """An agent's own part in a wrong answer.
+
+    Attributes:
+        activation: The first turn with the mistake.
+        t: The record of the first result with it.
+        us: The moment of that record, in microseconds.
+        says: What the agent did.
+    """
+
+    agent: str
+    activation: str
+    t: int
+    us: int
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
 class Score:
     """The quality of an answer.
 
@@ -22,6 +40,7 @@ class Score:
         complete: Whether the answer is about all of the problem; ``None``: the answer does not say.
         says: A sentence about it with its scale, for a reader who does not know the task.
         wrong: The share of the elements that are missing or counted wrong; ``None``: not known.
+        mistakes: The agents behind a wrong answer, the largest part first; none: not known.
     """
 
     valid: bool
@@ -30,6 +49,7 @@ class Score:
     complete: bool | None = None
     says: str = ""
     wrong: float | None = None
+    mistakes: tuple[Mistake, ...] = ()
 
     def __str__(self) -> str:
         if not self.valid:
@@ -46,7 +66,8 @@ class Task(Protocol):
     - `accounting`: says which parts of the task an event is about
       (`dig.tasks.accounting.Accounting`);
     - `target()`: the values that the score compares an answer with, which nobody may be told;
-    - `milestones(records)`: how far a run came (`dig.tasks.milestones.Milestone`), five at most.
+    - `milestones(records)`: how far a run came (`dig.tasks.milestones.Milestone`), five at most;
+    - `mistakes(records)`: the agents behind a wrong answer (`Mistake`), the largest part first.
     """
 
     @property

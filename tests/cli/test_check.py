@@ -235,6 +235,8 @@ def test_a_run_with_nothing_but_notices_passes(call: Any, tmp_path: Path) -> Non
 
 # --- failed requests ---
 
+FAILED, PARTIAL = f"Failed: {failing.FAILED}.", f"Incomplete answer: {failing.PARTIAL}."
+
 
 def tried_again(*, is_failed: bool = False) -> list[Any]:
     """A turn fails, perhaps with its request, and the agent does the work in its next turn."""
@@ -255,25 +257,25 @@ def tried_again(*, is_failed: bool = False) -> list[Any]:
 @pytest.mark.parametrize(
     ("rows", "options", "code", "first"),
     [
-        (failing.failed(), [], 1, failing.FAILED),
-        (failing.failed(), ["--ignore", "FAIL"], 0, failing.FAILED),
-        (failing.failed(session=True), [], 1, failing.FAILED),
-        (tried_again(is_failed=True), [], 0, ""),
-        (tried_again(is_failed=True), ["--fail-on", "error"], 1, ""),
-        (failing.partial(), [], 0, failing.PARTIAL),
-        (failing.partial(), ["--fail-on", "error"], 0, failing.PARTIAL),
-        (failing.partial(), ["--fail-on", "warning"], 1, failing.PARTIAL),
-        (tried_again(), ["--fail-on", "warning"], 0, ""),
+        (failing.failed(), [], 1, FAILED),
+        (failing.failed(), ["--ignore", "FAIL"], 0, FAILED),
+        (failing.failed(session=True), [], 1, FAILED),
+        (tried_again(is_failed=True), [], 0, "Answered after 2.0 s. On the way `a` failed"),
+        (tried_again(is_failed=True), ["--fail-on", "error"], 1, "Answered after 2.0 s."),
+        (failing.partial(), [], 0, PARTIAL),
+        (failing.partial(), ["--fail-on", "error"], 0, PARTIAL),
+        (failing.partial(), ["--fail-on", "warning"], 1, PARTIAL),
+        (tried_again(), ["--fail-on", "warning"], 0, "Answered after 2.0 s. On the way `a` failed"),
     ],
 )
 def test_a_failed_request_fails_the_check_and_a_failed_turn_does_not(
     call: Any, tmp_path: Path, rows: list[Any], options: list[str], code: int, first: str
 ) -> None:
-    """An answer that lacks work is a warning; the headline is the first line, where it stands."""
+    """An answer that lacks work is a warning; the first of the five answers is the first line."""
     run = directory(tmp_path, "run", rows)
     status, out, err = call("check", run, *options)
     assert (status, err) == (code, "")
-    assert out.splitlines()[0] == first or (not first and out.startswith(f"{run}: "))
+    assert out.startswith(first) and out.splitlines()[1].startswith(f"{run}: ")
 
 
 def test_an_annotation_begins_with_the_headline(call: Any, tmp_path: Path) -> None:
@@ -281,7 +283,7 @@ def test_an_annotation_begins_with_the_headline(call: Any, tmp_path: Path) -> No
     rows = json.loads(json.dumps(failing.failed("::error::x\n::stop")).replace("hotels", "::h"))
     out = call("check", directory(tmp_path, "run", rows), "--format", "github")[1]
     lines = out.splitlines()
-    assert "::`::h` (a4) ended with an error: ::error::x ::stop, 0.2 s in" in lines[0]
+    assert "::Failed: `::h` ended with an error: ::error::x ::stop, 0.2 s in" in lines[0]
     assert [line.startswith("::") for line in lines] == [True, False]
     text = call("check", tmp_path / "run")[1].splitlines()
     assert not [line for line in text if line.lstrip().startswith("::")]

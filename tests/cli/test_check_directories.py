@@ -34,7 +34,7 @@ def test_a_directory_is_searched_and_the_worst_comes_first(call: Any, projects: 
     code, out, err = call("check", projects)
     assert (code, err) == (1, "")
     lines = out.splitlines()
-    assert lines[0].startswith(f"{projects / 'bad' / '5e55.jsonl'}: fails, 1 unhealed error")
+    assert lines[1].startswith(f"{projects / 'bad' / '5e55.jsonl'}: fails, 1 unhealed error")
     quiet = [line for line in lines if ": passes" in line]
     assert [line.partition(": passes")[0] for line in quiet] == [
         str(projects / place) for place in ("t.json", "good/5e55.jsonl", "deep/runs/one")

@@ -197,7 +197,8 @@ def test_a_list_of_runs_tells_what_failed_and_how_many_wait(call: Any, troubled:
         rows = [json.loads(line) for line in call("runs", troubled, "--json")[1].splitlines()]
         assert [row["headline"] for row in rows] == [
             f"Failed: {failing.FAILED}.", "Goes on, 9.0 s so far.",
-            "Waits for a person: `buyer`, since 2.0 s after its beginning.",
+            "Waits since 2026-01-02 10:00 UTC: "
+            "`buyer` waits for a person or for another system.",
         ]  # fmt: skip
         assert [len(row["waits"]) for row in rows] == [0, 0, 1]
 
@@ -232,3 +233,17 @@ def test_show_begins_with_the_headline(call: Any, troubled: Path) -> None:
     assert text == f"verdict: Failed: {failing.FAILED}."
     shown = json.loads(call("show", troubled / "failed", "--json")[1])
     assert shown["answers"][0] == ["verdict", f"Failed: {failing.FAILED}."]
+
+
+def test_the_name_of_a_run_is_enough_beside_its_directory_of_runs(
+    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands of a written report have no path; what lies here comes first."""
+    directory(tmp_path / "runs", "mine", failing.failed())
+    monkeypatch.chdir(tmp_path)
+    for command in (["show", "mine", "p"], ["check", "mine"], ["why", "mine"], ["show", "mine"]):
+        code, out, err = call(*command)
+        assert code in (0, 1) and out and not err, command
+    directory(tmp_path, "mine", failing.partial())
+    assert "Incomplete answer" in call("show", "mine")[1]
+    assert call("show", "other")[0] == 2

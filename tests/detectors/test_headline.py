@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from dig.detectors.five_answers import FiveAnswers, five_answers
+from dig.detectors.answers import FiveAnswers
+from dig.detectors.five_answers import five_answers
 from dig.detectors.headline import MOST_REMEMBERED, Headlines
 from dig.detectors.run_so_far import RunSoFar
 from dig.graph.codec import decode
@@ -163,7 +164,7 @@ def test_a_session_counts_a_request_that_ended_by_an_error(how: str, state: str)
 def test_private_headlines_keep_the_words_of_errors_back() -> None:
     """Where contents are not to be told, the agents and the time are."""
     assert headline(failed(), private=True) == (
-        "`hotels` (a4) ended with an error, 0.2 s in; `writer` never ran"
+        "`hotels` ended with an error, 0.2 s in; `writer` never ran"
     )
     assert "503" not in str(told(failed(), private=True))
     assert "route" not in str(told(partial(), private=True))

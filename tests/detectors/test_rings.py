@@ -148,4 +148,4 @@ def test_check_and_the_verdict_say_it(tmp_path: Path) -> None:
     run = check_run(path, standard())
     assert (run.remarks, run.findings) == ([says], [])
     _, follower = follow_run(path)
-    assert stored_answers(path, follower, None).ended.endswith(f"There is no answer. {says}")
+    assert stored_answers(path, follower.so_far, None).wrong[-1].says == says.removesuffix(".")

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from dig.detectors import PATTERNS, standard
-from dig.detectors.five_answers import FiveAnswers, five_answers
+from dig.detectors.answers import FiveAnswers
+from dig.detectors.five_answers import five_answers
 from dig.detectors.interventions import STEPS
 from dig.detectors.run_so_far import RunSoFar
 from dig.detectors.watch import Watch
-from dig.graph.records import Finish, HealRow, Limits
+from dig.graph.records import Deliver, Finish, HealRow, Limits
 from dig.tasks.run.execute import Execution, execute
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
@@ -136,7 +137,7 @@ def test_an_early_answer_is_told_when_requests_overlap(tmp_path: Path) -> None:
         [deliver(3, "f", None)],
     )
     told = verdict(store(tmp_path / "s.dig.jsonl", rows))
-    assert told.ended.startswith("Of 2 requests 1 was answered and 1 was answered, although some")
+    assert told.ended.startswith("Of 2 requests 1 was answered and 1 was answered, before all of")
 
 
 def test_a_run_that_was_cut_off_is_told_as_one(healed: Execution, tmp_path: Path) -> None:
@@ -152,11 +153,11 @@ def test_a_run_that_was_cut_off_is_told_as_one(healed: Execution, tmp_path: Path
 def test_an_answer_that_lacks_work_is_told_as_such(tmp_path: Path) -> None:
     """It was accepted although the monitor saw that work is missing from it."""
     told = verdict(hasty(tmp_path), watched=True)
-    assert "although some of its work was missing" in told.ended
+    assert "before all of its work was done" in told.ended
     assert told.wrong[0].us == 1_000_000 and told.wrong[0].says.endswith("early termination (ET)")
     assert [(one.agent, one.says) for one in told.who] == [("a", "submitted too early")]
     assert told.monitor == "It was not there: these findings were made after the run."
-    assert (told.verdict, told.grade) == ("Incomplete answer", "bad")
+    assert (told.verdict, told.grade) == ("Early answer", "bad")
     assert told.ended.endswith("No one checked whether it is right.")
 
 
@@ -218,7 +219,7 @@ def test_an_answer_counts_for_each_of_its_requests_and_notices_are_none(tmp_path
     )
     answers = verdict(store(tmp_path / "s.dig.jsonl", rows))
     assert (answers.verdict, answers.grade) == ("Answered", "good")
-    assert answers.ended.startswith("Of 2 requests 2 were answered.")
+    assert answers.ended.startswith("All 2 requests were answered.")
 
 
 def test_a_turn_that_was_called_off_counts_as_long_as_its_work_is_left(tmp_path: Path) -> None:
@@ -261,12 +262,14 @@ def test_a_limit_of_the_budget_is_told_in_all_answers(tmp_path: Path) -> None:
         for stage in ("stopped", "partial")
     )
     path = store(tmp_path / "b.dig.jsonl", accepted(before, after=after))
-    answers = verdict(path, score=WRONG)
+    answers = verdict(path, score=WRONG | {"complete": False})
     assert (answers.verdict, answers.grade) == ("Partial answer", "bad")
     assert [step.says for step in answers.wrong] == ["the team was stopped at 14 turns"]
-    assert answers.monitor.startswith("The team was stopped at 14 turns, and its entry agent had")
+    assert answers.monitor.startswith("It stopped the team at 14 turns, and gave its entry agent")
     assert answers.next.startswith("Raise the limit in `[budget]`")
     assert verdict(path, score=WRONG | {"rmse": 0}).grade == "inexact"
+    # What is counted wrong in a whole answer is nobody's lack of turns.
+    assert verdict(path, score=WRONG).command == "digmon why RUN --good score.rmse==0"
 
 
 def test_what_failed_on_the_way_is_not_the_cause_of_a_wrong_count(tmp_path: Path) -> None:
@@ -287,8 +290,8 @@ def test_healing_before_an_answer_that_is_whole_but_wrong_did_not_fail() -> None
     so_far.finish = Finish(10, 10, "submitted")
     so_far.counts["answered"] = 1
     for score, text in [
-        (WRONG, "That was mended; the answer is wrong for another reason."),
-        (WRONG | {"complete": False}, "That was not enough: the answer after it is not whole."),
+        (WRONG, "What it found was mended; the answer is wrong for another reason."),
+        (WRONG | {"complete": False}, "That was not enough: the answer that was accepted is bad."),
     ]:
         assert five_answers(so_far, score=score).monitor.endswith(text)
 
@@ -316,9 +319,56 @@ def test_a_dead_process_waits_for_nobody(tmp_path: Path) -> None:
     path = store(tmp_path / "w.dig.jsonl", failing.waiting())
     answers = verdict(path, state="cut off")
     assert (answers.verdict, answers.grade) == ("Cut off", "bad")
-    assert answers.headline.endswith("while `buyer` waited for a person.")
+    assert answers.headline.endswith("while `buyer` waited for a person or for another system.")
     rows = [*asked(0, "p", "a"), *turn(1, "v", "a", "f", p="consume"), final(1, "f", "v")]
     whole = trace(rows, deliver(1, "f", None), session=True)
     answers = verdict(store(tmp_path / "c.dig.jsonl", whole), state="cut off")
     assert (answers.verdict, answers.grade) == ("Cut off", "inexact")
     assert answers.next == "See where it stopped"
+
+
+def test_a_note_beside_the_accepted_answer_mended_nothing() -> None:
+    """It came with the answer, too late for it; an answer that came later took it into account."""
+    for event, text in [("f", "That was not enough"), ("e", "What it found was mended")]:
+        so_far = RunSoFar()
+        so_far(HealRow(9, 9, 7, "inject", event, ("ada",), "a note", "too early"))
+        so_far(Deliver(10, 10, "f", None))
+        so_far(Finish(11, 11, "submitted"))
+        assert text in five_answers(so_far, score=WRONG).monitor
+
+
+def test_the_next_step_about_a_wrong_count_is_its_cause(tmp_path: Path) -> None:
+    """Also if a turn failed besides, which no count depends on."""
+    bad = end(1, "u", p="delay") | {"error": "ValueError: once"}
+    path = store(tmp_path / "m.dig.jsonl", accepted(start(0, "u", "a", "p"), bad))
+    answers = verdict(path, score=WRONG)
+    assert answers.command == "digmon why RUN --good score.rmse==0"
+    assert answers.who[0].says == "failed 1 of 2 turns"
+
+
+def test_an_answer_names_the_agents_that_miscounted(tmp_path: Path) -> None:
+    """The agent with the largest mistake first; a part that is not covered comes before."""
+    rows = [
+        {"agent": agent, "activation": "v", "t": 3, "us": 500_000, "says": f"left out {n} of 5"}
+        for agent, n in [("b", 4), ("`c`\n", 2)]
+    ]
+    path = store(tmp_path / "w.dig.jsonl", accepted())
+    answers = verdict(path, score=WRONG | {"mistakes": rows})
+    assert answers.headline == "Wrong answer after 2.0 s. Of 9, 3 are wrong: `b`, ``c`` miscounted."
+    assert [step.says for step in answers.wrong] == [
+        "b left out 4 of 5, and 1 more agent miscounted"
+    ]
+    assert [agent.says for agent in answers.who] == ["left out 4 of 5", "left out 2 of 5"]
+    for odd in ("x", [7], [{"says": "x"}], None):
+        assert verdict(path, score=WRONG | {"mistakes": odd}).who == ()
+
+
+def test_a_waiting_run_says_since_when_and_for_what(tmp_path: Path) -> None:
+    """By the clock, if the beginning is known; a queue is no person."""
+    path = store(tmp_path / "w.dig.jsonl", failing.waiting())
+    answers = verdict(path, date=lambda us: f"2026-01-02T10:00:0{us // 1_000_000}+00:00")
+    assert answers.headline == (
+        "Waits since 2026-01-02 10:00 UTC: `buyer` waits for a person or for another system."
+    )
+    assert [(agent.agent, agent.activation) for agent in answers.who] == [("buyer", "a1")]
+    assert "since 2.0 s after its beginning" in verdict(path).headline

@@ -25,7 +25,7 @@ from .failed_runs import files
 from .served_teams import failed
 
 TEAMS = "tests.diagnosis.served_teams:"
-RAISED = "`clerk` (a5) raised ValueError: no price, "
+RAISED = "`clerk` raised ValueError: no price, "
 
 
 @pytest.fixture(scope="module")

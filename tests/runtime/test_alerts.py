@@ -322,11 +322,11 @@ def test_an_alarm_about_a_failed_request_begins_with_the_headline(server: Server
     stage.monitor.request_failed("error", activation=started.activation)
     alerts.flush(LONG_S)
     (alarm,) = kept.alarms
-    assert alarm.headline.startswith("`a` (a1) raised KeyError: ")
+    assert alarm.headline.startswith("Failed: `a` raised KeyError: ")
     assert alarm.headline.endswith("0.0 s in; `b` never ran")
     assert alarm.text.startswith(f"{alarm.headline} (error FAIL request at 0.0 s (record ")
     assert KEY not in alarm.text
-    assert server.got[0][1]["text"].startswith("'a' (a1) raised KeyError: *** is no key")
+    assert server.got[0][1]["text"].startswith("Failed: 'a' raised KeyError: *** is no key")
 
 
 def test_a_webhook_gets_the_alarm_as_json(server: Server) -> None:

@@ -280,7 +280,10 @@ async def test_the_verdict_says_that_an_answer_is_partial() -> None:
     bus = Bus(loop("half"), Setup(session=True), budget={"turns": 10})
     async with bus.open():
         assert await bus.ask("?") == "half"
-    assert "The request was answered in part: stopped at 10 turns." in bus.result.verdict.ended
+    assert (
+        "The request was answered in part: the team was stopped at 10 turns."
+        in bus.result.verdict.ended
+    )
 
 
 def test_a_check_tells_of_partial_answers_and_of_the_budget(tmp_path: Path) -> None:
@@ -290,4 +293,6 @@ def test_a_check_tells_of_partial_answers_and_of_the_budget(tmp_path: Path) -> N
     assert "1 partial answer: stopped at 6 turns." in check_run(partial.path, standard()).remarks
     failed = journalled(tmp_path / "failed.dig.jsonl", loop(), setup)
     headline = check_run(failed.path, standard()).headline
-    assert headline.startswith("the request was stopped at 6 turns, and `a` handed back no answer")
+    assert headline.startswith(
+        "Failed: the request was stopped at 6 turns, and `a` handed back no answer"
+    )

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from dig.errors import TraceError
 from dig.show.explain.facts import show
 from dig.show.explain.lines import WIDTH, explanation_lines
+from tests import failing
 from tests.histories import arrive, end, row, start, trace, turn
 from tests.oracle import Row, State
 from tests.strategies import traces
@@ -170,7 +171,7 @@ def test_a_finding_goes_by_the_record_that_raised_it_as_in_check(run: Path) -> N
 
 
 def test_a_number_that_is_no_finding_names_those_there_are(run: Path) -> None:
-    with pytest.raises(TraceError, match="record 3 is no finding; findings are at: 11"):
+    with pytest.raises(TraceError, match="record 3 is no finding or incident; findings are at: 11"):
         show(run, "3")
 
 
@@ -225,3 +226,21 @@ def test_nothing_in_a_trace_can_write_to_the_terminal(tmp_path: Path) -> None:
         text = told(path, name)
         assert "\x1b" not in text
         assert "\u202e" not in text
+
+
+def test_a_failed_turn_shows_what_it_was_given_and_its_stack_trace(tmp_path: Path) -> None:
+    """And so does an event its content; the record of the stack trace is shown, too."""
+    rows = failing.failed()
+    given = next(made for made in rows if made.get("event") == "x")
+    given["payload"] = {"topic": "Plan a trip to Oslo \x1b[2J"}
+    stack = {"activation": "a4", "text": "Traceback:\n  File x\nValueError: 503"}
+    at = next(i for i, made in enumerate(rows) if made["kind"] == "end" and "error" in made) + 1
+    rows.insert(at, row(0.2, "incident", what="stack trace", detail=stack))
+    run = directory(tmp_path, "r", [{**made, "t": t} for t, made in enumerate(rows)])
+    lines = [*explanation_lines(show(run, "a4"))]
+    assert any("Plan a trip to Oslo" in line for line in lines)
+    assert lines[lines.index("stack trace:") + 3] == "  ValueError: 503"
+    assert "Plan a trip to Oslo" in [*explanation_lines(show(run, "x"))][1]
+    assert "  ValueError: 503" in explanation_lines(show(run, str(at)))
+    assert not any("\x1b" in line for line in explanation_lines(show(run, "x")))
+    assert any(line.startswith("  turns: ") for line in explanation_lines(show(run)))

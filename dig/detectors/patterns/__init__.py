@@ -89,7 +89,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "early termination", "error",
         "an answer is submitted while some work is open, or was lost.",
-        "an answer was submitted while some of its work was missing",
+        "an answer was submitted before all of its work was done",
         "submitted too early",
         early_termination.EarlyTermination,
         early_termination.describe,

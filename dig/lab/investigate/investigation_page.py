@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from dig.detectors.five_answers import FiveAnswers
+from dig.detectors.answers import FiveAnswers
 from dig.diagnosis.pictures import LASTS, MOST_FACTS, StepPage
 from dig.show.page.writing import Report
 

@@ -7,17 +7,21 @@ end, as ids of events and activations in turn.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 from dig.errors import TraceError
 from dig.graph.history import CONSUME
-from dig.graph.records import FATES, HealRow, Join, Leave
+from dig.graph.records import FATES, HealRow, IncidentRow, Join, Leave, base_name
 from dig.graph.words import healing_text, incident_text
+from dig.runtime.agent_errors import STACK
 from dig.runtime.result import remaining_work
 from dig.show.runs.summary import follow_run, stored_answers
 from dig.traces.journal.reader import trace_path
+from dig.traces.run import RecordedRun
+from dig.traces.usage import Costs, tokens
 
 from .explainer import Explainer, Facts, path_to
 from .story import event_story
@@ -30,8 +34,8 @@ def show(path: Path, id: str | None = None) -> Facts:
 
     Args:
         path: A trace file or run directory.
-        id: The id of an event or an activation, an agent's name, or the record that raised a
-            finding, looked for in this order; ``None``: the run as a whole.
+        id: The id of an event or an activation, an agent's name, or the record of an incident, or
+            that raised a finding, looked for in this order; ``None``: the run as a whole.
 
     Raises:
         TraceError: The trace cannot be read, or nothing in the trace has this id.
@@ -60,18 +64,32 @@ def _run(explainer: Explainer) -> Facts:
     return {
         "what": "run",
         **summary.to_json(),
-        "answers": stored_answers(explainer.path, follower, summary.score).lines(),
+        "answers": stored_answers(
+            explainer.path, follower.so_far, summary.score, sums=follower.costs.sums
+        ).lines(),
         "team": list(run.agents),
+        "turns": follower.so_far.turns,
+        "tokens": _tokens(run),
         "problems": [h.event_ids[n] for n in h.source_events],
         "raised": findings,
         "healing": [_heal(row, by_row.get(row.finding)) for row in run.heals],
-        "incidents": [
-            {"record": row.t, "ts": row.ts, "incident": row.what, "detail": row.detail,
-             "says": incident_text(row)}
-            for row in run.incidents
-        ],
+        "incidents": [*map(_incident, run.incidents)],
         "left": asdict(remaining_work(explainer.graph)),
     }  # fmt: skip
+
+
+def _incident(row: IncidentRow) -> Facts:
+    return {"record": row.t, "ts": row.ts, "incident": row.what, "detail": row.detail,
+            "says": incident_text(row)}  # fmt: skip
+
+
+def _tokens(run: RecordedRun) -> dict[str, float]:
+    """The tokens of each agent, as far as they are known."""
+    costs: dict[str, Costs] = defaultdict(Costs)
+    for activation in run.activations.values():
+        if activation.end is not None:
+            costs[base_name(activation.agent)](activation.end)
+    return {agent: n for agent, sums in costs.items() if (n := tokens(sums.sums)) is not None}
 
 
 def _event(explainer: Explainer, id: str) -> Facts:
@@ -83,6 +101,7 @@ def _event(explainer: Explainer, id: str) -> Facts:
         "final": event.final,
         "by": event.by,
         "agent": event.agent,
+        "payload": event.payload,
         "state": _state(explainer, id),
         "path": path_to(explainer.graph.history, id),
         "story": event_story(explainer.run, id),
@@ -117,9 +136,10 @@ def _activation(explainer: Explainer, id: str) -> Facts:
         "ended": {"record": end.t, "ts": end.ts} if end else None,
         "usage": end.usage if end else None,
         "error": end.error if end else None,
+        "stack": next(filter(None, (_stack(row, id) for row in run.incidents)), ""),
         "inputs": [
             {"event": event.id, "fate": fates.get(event.id), "type": event.type, "by": event.by,
-             "agent": event.agent}
+             "agent": event.agent, "payload": event.payload}
             for event in map(run.events.__getitem__, recorded.inputs)
         ],
         "outputs": [
@@ -131,6 +151,13 @@ def _activation(explainer: Explainer, id: str) -> Facts:
         "paths": [path_to(h, event) for event in consumed[:MOST_PATHS]],
         "findings": explainer.findings_about(id),
     }  # fmt: skip
+
+
+def _stack(row: IncidentRow, activation: str) -> str:
+    """The stack trace of an activation, if an incident has it; else empty."""
+    detail = row.detail if isinstance(row.detail, Mapping) else {}
+    is_its = row.what == STACK and detail.get("activation") == activation
+    return str(detail.get("text") or "") if is_its else ""
 
 
 def _agent(explainer: Explainer, agent: str) -> Facts:
@@ -173,9 +200,12 @@ def _finding(explainer: Explainer, number: int) -> Facts:
     # The record that raised a finding, or else its own row, which rows of kind `heal` name.
     raised = [facts for facts in findings if facts["record"] == number]
     raised = raised or [facts for facts in findings if facts["row"] == number]
+    incidents = [row for row in explainer.run.incidents if row.t == number]
+    if incidents and not raised:
+        return {"what": "incident", **_incident(incidents[0])}
     if not raised:
         records = ", ".join(dict.fromkeys(str(facts["record"]) for facts in findings[:20]))
-        reason = f"record {number} is no finding; findings are at: {records or 'none'}"
+        reason = f"record {number} is no finding or incident; findings are at: {records or 'none'}"
         raise TraceError(trace_path(explainer.path), None, reason)
     first = raised[0]
     explanation = explainer.explain(first)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from dig._util.text import counted, cut, name, names, one_line, value_text
+from dig._util.text import counted, cut, name, names, one_line, safe_text, value_text
 from dig.graph.words import PAST, seconds
 from dig.traces.journal.recovery import is_pulled
 
@@ -43,6 +44,10 @@ def _run(facts: Facts) -> Iterator[str]:
     yield f"  {activity} in {_time(facts['seconds'])}"
     kind = f" ({name(facts['agents_are'])})" if facts["agents_are"] else ""
     yield f"  agents{kind}: {names(facts['team'], 12)}"
+    turns = sorted(facts["turns"].items(), key=lambda item: -item[1])
+    texts = [f"{name(agent)} {number:,}{_tokens(facts, agent)}" for agent, number in turns]
+    if texts:
+        yield f"  turns: {cut(texts, most=12)}"
     if facts["data_are"]:
         yield f"  data: {one_line(facts['data_are'])}"
     yield f"  problems: {names(facts['problems'])}"
@@ -60,6 +65,11 @@ def _run(facts: Facts) -> Iterator[str]:
             ids = [f"{id} ({cause})" for id, cause in ids.items()]
         if ids:
             yield f"{label}: {names(ids)}"
+
+
+def _tokens(facts: Facts, agent: str) -> str:
+    number = facts["tokens"].get(agent)
+    return "" if number is None else f" ({number:,.0f} tokens)"
 
 
 def _score(score: Any) -> str:
@@ -116,9 +126,22 @@ def _rows(title: str, rows: Sequence[Facts]) -> Iterator[str]:
 
 def _event(facts: Facts) -> Iterator[str]:
     yield f"event {_event_name(facts)}: {_state(facts['state'])}"
+    yield from _content(facts["payload"])
     yield from _rows("story", facts["story"])
     yield from _paths([facts["path"]])
     yield from _findings(facts["findings"])
+
+
+def _content(payload: Any) -> Iterator[str]:
+    """A payload on a line; nothing, if the trace does not have it."""
+    if payload is not None:
+        yield f"    {_text(payload)}"
+
+
+def _text(value: Any) -> str:
+    """A value from a trace on a line, as it stands there."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return one_line(text, MOST_NOTE)
 
 
 def _event_name(event: Facts) -> str:
@@ -170,13 +193,32 @@ def _activation(facts: Facts) -> Iterator[str]:
             origin = f"{name(event['by'])} of {name(event['agent'])}"
         kind = f"[{name(event['type'])}]"
         yield f"  {PAST[event['fate']]} {name(event['event'])} {kind}, from {origin}"
+        yield from _content(event["payload"])
     yield "outputs:" if facts["outputs"] else "outputs: none"
     for event in facts["outputs"]:
         to = f" to {names(event['to']) or 'nobody'}" if not event["final"] else ""
         yield f"  {_event_name(event)}{to}: {_state(event['state'])}"
+    yield from _stack(facts["stack"])
     yield f"ancestors: {names(facts['ancestors'], 20) or 'none'}"
     yield from _paths(facts["paths"])
     yield from _findings(facts["findings"])
+
+
+def _stack(text: str) -> Iterator[str]:
+    """A stack trace, line by line."""
+    if text:
+        yield "stack trace:"
+        yield from (f"  {safe_text(line)}" for line in text.splitlines()[-MOST_ROWS:])
+
+
+def _incident(facts: Facts) -> Iterator[str]:
+    yield f"record {facts['record']}, {_time(facts['ts'])}: {one_line(facts['incident'])}"
+    detail = facts["detail"] if isinstance(facts["detail"], Mapping) else {"": facts["detail"]}
+    for key, value in detail.items():
+        if key == "text":
+            yield from _stack(str(value))
+        else:
+            yield f"  {name(key)}: {_text(value)}"
 
 
 def _agent(facts: Facts) -> Iterator[str]:
@@ -232,4 +274,5 @@ _LINES: dict[str, Callable[[Any], Iterator[str]]] = {
     "activation": _activation,
     "agent": _agent,
     "finding": _finding,
+    "incident": _incident,
 }

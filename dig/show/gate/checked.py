@@ -17,21 +17,21 @@ from dig._util.text import counted
 from dig.detectors.budget import limit_text
 from dig.detectors.describe import finding_line
 from dig.detectors.finding import Finding, FindingKind
-from dig.detectors.headline import Headline, Headlines, standing_headline
-from dig.detectors.late_turns import LateTurns
 from dig.detectors.mended import Mending
 from dig.detectors.policy import Policy, apply_policy
 from dig.detectors.protocols import Detector
 from dig.detectors.rings import rings_without_answer
+from dig.detectors.run_so_far import RunSoFar
 from dig.detectors.team_usual import TeamUsual
 from dig.detectors.watch import DISABLED, Watch
 from dig.errors import TraceError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import BUDGET, FAILED, FindingRow, HealRow, IncidentRow, Limits, Usual
 from dig.show.runs.index import run_paths
-from dig.show.runs.summary import State, stored_state
+from dig.show.runs.summary import State, read_beside, stored_answers, stored_state
 from dig.traces.interchange.imports import FORMATS, foreign_format, import_file, save
 from dig.traces.interchange.scribe import IMPORT, blind_spot
+from dig.traces.journal.journal import RESULT
 from dig.traces.journal.reader import follow_trace, trace_path
 from dig.traces.journal.recovery import torn_bytes
 from dig.traces.journal.segments import LineIndex, is_run
@@ -91,7 +91,7 @@ class CheckedRun:
         not_found: The number of recorded findings by pattern, of patterns without a detector here.
         torn: The size of a torn last record, in bytes.
         not_looked_at: The patterns that the source of an imported run cannot show, with the reason.
-        headline: The failed request, or the agent whose work the answer lacks; empty: none.
+        headline: The run in a sentence, as in `FiveAnswers`.
         usual: The habits of its team; ``None`` if nothing was learned.
         costs: The sums of the usage of its activations.
         format: The format of another program that the file is in; empty: it is a trace.
@@ -248,20 +248,18 @@ def _check_trace(
         detectors, on_fault=lambda name, text: run.add_failure(f"detector {name}, here", text)
     )
     graph = watch.graph
-    mending, late_turns, findings = Mending(), LateTurns(), list[Finding]()
-    headlines, headings = Headlines(), list[Headline | None]()  # of each finding
+    mending, so_far, findings = Mending(), RunSoFar(graph), list[Finding]()
     rows, heals = list[FindingRow](), dict[int, list[HealRow]]()
-    # Mending and headlines depend on the graph at the moment, so they follow the records, too.
+    # Mending and the answers depend on the graph at the moment, so they follow the records, too.
     for item in follow_trace(path, watch, limits, usual):
         if isinstance(item, Finding):
             mending.add(graph, item)
             findings.append(item)
-            headings.append(headlines.of(graph, item))
+            so_far.add(item)
             continue
         run.costs(item)
         mending.look(graph, item)
-        headlines.look(item)
-        late_turns.look(item)
+        so_far(item)
         if isinstance(item, FindingRow):
             rows.append(item)
         elif isinstance(item, HealRow):
@@ -270,9 +268,12 @@ def _check_trace(
             _add_incident(run, item, graph.run.limits)
     run.name, run.usual = graph.run.run, graph.run.usual
     run.records, run.us = graph.t + 1, graph.now
-    run.remarks = rings_without_answer(graph) + late_turns.texts()
-    for text, number in run.partial.items():
-        run.remarks.append(f"{counted(number, 'partial answer')}: {text}.")
+    answers = stored_answers(path, so_far, read_beside(path, RESULT).get("score"))
+    run.headline = answers.headline
+    partial = [
+        f"{counted(number, 'partial answer')}: {text}." for text, number in run.partial.items()
+    ]
+    run.remarks = [*rings_without_answer(graph), *so_far.late_turns.texts(), *partial]
     if graph.finished is not None:
         run.state, run.outcome = "ended", graph.finished.outcome
     # Healing names the row of a finding, and a row may come records after the finding.
@@ -280,8 +281,6 @@ def _check_trace(
     run.not_found.update(row.pattern for row in others if row.pattern not in run.patterns)
     pairs = zip(findings, matches, strict=True)
     findings = [_apply_policy(graph, finding, row, policy) for finding, row in pairs]
-    headline = standing_headline(findings, headings, mending.mended)
-    run.headline = headline.says if headline else ""
     acts = [tuple(heals.get(row.t, ())) if row is not None else () for row in matches]
     run.findings += _explain(graph, zip(findings, mending.mended, acts, strict=True))
     return run

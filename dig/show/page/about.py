@@ -45,8 +45,9 @@ def page_head(
     side, result = read_beside(path, SIDE), read_beside(path, RESULT)
     state, so_far = stored_state(path), follower.so_far
     answers = stored_answers(
-        path, follower, result.get("score"), place=place, private=private, cause=cause
-    )
+        path, so_far, result.get("score"), sums=follower.costs.sums, place=place, private=private,
+        cause=cause,
+    )  # fmt: skip
     return {
         **{key: one_line(side[key], 120) for key in KEYS if isinstance(side.get(key), str)},
         "file": one_line(path.resolve().name, 120),

@@ -68,6 +68,7 @@ class Rows:
         self.follower = RunFollower([] if has_all else standard())
         self.detected: list[Row] = []
         self.has_findings = self._had_owner = False
+        self._raising_t = 0
 
     def of(self, record: Record) -> Row:
         """The row of the next record.
@@ -80,6 +81,8 @@ class Rows:
                 row = {"t": finding.t, "ts": finding.ts, **self._finding(finding)}
                 self.detected.append({**row, "found": True})
         row = to_row(record)
+        if not isinstance(record, FindingRow | HealRow):
+            self._raising_t = record.t  # people know a finding by the record that raised it
         match record:
             case Emit():
                 payload = row.pop("payload", None)
@@ -90,7 +93,8 @@ class Rows:
                 self._shorten_end(row)
             case FindingRow():
                 self.has_findings = True
-                row = {"t": record.t, "ts": record.ts, **self._finding(as_finding(record))}
+                row = {"t": record.t, "ts": record.ts, "record": self._raising_t,
+                       **self._finding(as_finding(record))}  # fmt: skip
             case HealRow():
                 row["says"] = healing_text(record)
                 row["plain"] = action_text(record, len(self.follower.so_far.agents))
@@ -122,9 +126,7 @@ class Rows:
         ids = dict.fromkeys(ids_in((finding.subject, finding.evidence)))
         present = (id for id in ids if graph.history.is_taken(id) or id in graph.agents)
         kind = FindingKind.of(graph, finding)
-        like = (
-            f"{describe.pattern_label(finding)}: {', '.join(kind.agents)}; {', '.join(kind.types)}"
-        )
+        like = f"{describe.pattern_label(finding)}: {', '.join(kind.agents)}"
         return {
             "kind": "finding",
             "pattern": one_line(finding.pattern, 40),

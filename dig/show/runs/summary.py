@@ -7,16 +7,19 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from dig._util.files import open_file, read_file
 from dig._util.text import MOST_LISTED, one_line, safe_text
 from dig.detectors import standard
+from dig.detectors.answers import FiveAnswers
 from dig.detectors.describe import worth
 from dig.detectors.finding import Finding
-from dig.detectors.five_answers import FiveAnswers, five_answers
-from dig.detectors.run_so_far import goal_text
+from dig.detectors.five_answers import five_answers
+from dig.detectors.run_so_far import RunSoFar, goal_text
 from dig.errors import RuleError, TraceError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import OUTCOMES, WAITS, Emit, FindingRow, HealRow, IncidentRow, Record
@@ -28,6 +31,7 @@ from dig.traces.journal.recovery import is_cut_off
 from dig.traces.journal.segments import fault, segment_path
 from dig.traces.usage import cost_text, is_number
 
+NO_SUMS: Mapping[str, float] = MappingProxyType({})
 NOTE = "note.txt"
 MOST_NOTE = 4_000
 """The characters of a person's note on a run."""
@@ -153,17 +157,18 @@ class _Waits:
                 request = "; ".join(self._requests.get(event, "") for event in events)
                 rows.append(
                     {"activation": id, "agent": graph.running[id].agent,
-                     "since": _date(began, us), "since_s": us / 1_000_000, "request": request}
+                     "since": _date(began, us) or None, "since_s": us / 1_000_000,
+                     "request": request}
                 )  # fmt: skip
         return rows
 
 
-def _date(began: str | None, us: int) -> str | None:
-    """A moment on the clock of a run, as a date."""
+def _date(began: str | None, us: int) -> str:
+    """A moment on the clock of a run as a date, in ISO 8601; empty: not known."""
     try:
         return (datetime.fromisoformat(began or "") + timedelta(microseconds=us)).isoformat()
     except (ValueError, OverflowError):
-        return None
+        return ""
 
 
 class _FindingCounts:
@@ -211,7 +216,8 @@ def follow_run(path: Path) -> tuple[RunSummary, RunFollower]:
     if not finish and state == "cut off" and result.get("outcome") in OUTCOMES:
         outcome = result["outcome"]  # the run went on without its journal
     texts = {key: value for key, value in side.items() if isinstance(value, str)}
-    answers = stored_answers(path, follower, result.get("score"))
+    score, sums = result.get("score"), follower.costs.sums
+    answers = stored_answers(path, follower.so_far, score, sums=sums)
     summary = RunSummary(
         path=str(path),
         state="ended" if finish and not problem else state,
@@ -228,8 +234,8 @@ def follow_run(path: Path) -> tuple[RunSummary, RunFollower]:
         findings=dict(counts.patterns),
         worth=dict(counts.worth),
         heals=dict(heals),
-        score=result.get("score"),
-        cost=dict(follower.costs.sums),
+        score=score,
+        cost=dict(sums),
         requests=follower.so_far.requests,
         verdict=answers.verdict,
         grade=answers.grade,
@@ -255,28 +261,31 @@ def grade(score: object) -> float | None:
 
 
 def stored_answers(
-    path: Path, follower: RunFollower, score: object, *, place: str | None = None,
-    private: bool = False, cause: KnownCause | None = None,
+    path: Path, so_far: RunSoFar, score: object, *, sums: Mapping[str, float] = NO_SUMS,
+    place: str | None = None, private: bool = False, cause: KnownCause | None = None,
 ) -> FiveAnswers:  # fmt: skip
     """The five answers about a stored run.
 
     Args:
         path: The run directory, or the trace file.
-        follower: The run, with all its records.
+        so_far: The run, with all its records.
         score: The score of its answer, as its result has it.
+        sums: The sums of its usage.
         place: The run in commands; ``None``: its path.
         private: Leave out what agents said to one another.
         cause: What a diagnosis names; ``None``: nothing.
     """
-    if not follower.so_far.run:
+    if not so_far.run:
         return FiveAnswers()
+    began = read_beside(path, SIDE).get("began")
     fields, figures = dict(score) if isinstance(score, Mapping) else {}, figures_text(score)
     if not fields.get("says") and figures:
         fields["says"] = f"Its score is: {figures}."
     return five_answers(
-        follower.so_far, state=stored_state(path), score=fields, private=private,
-        place=safe_text(path) if place is None else place, spent=cost_text(follower.costs.sums),
+        so_far, state=stored_state(path), score=fields, private=private,
+        place=safe_text(path) if place is None else place, spent=cost_text(sums),
         cause={"says": cause.says, "agent": cause.agent} if cause else None,
+        date=partial(_date, began if isinstance(began, str) else ""),
     )  # fmt: skip
 
 

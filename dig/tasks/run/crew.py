@@ -33,6 +33,7 @@ class Crew:
     score: Callable[[object], Score | None] = lambda answer: None
     agents_are: str = OWN
     problems: Callable[[], Sequence[tuple[float, Output]]] = tuple
+    mistakes: Callable[..., Any] | None = None
 
 
 def task_tools(side: Mapping[str, Any]) -> Mapping[str, Tool]:
@@ -100,7 +101,10 @@ def _make_crew(spec: TeamRun) -> Crew:
     task = make_task(spec)
     arrangement = arrange(spec, task)
     problems = partial(make_problems, spec, task)
-    return Crew(arrangement.team, arrangement.setup, task.score, spec.agents_are, problems)
+    mistakes = getattr(task, "mistakes", None)
+    return Crew(
+        arrangement.team, arrangement.setup, task.score, spec.agents_are, problems, mistakes
+    )
 
 
 def model_crew(

@@ -17,7 +17,8 @@ from typing import Any, Protocol
 import anyio
 
 from dig._util.text import safe_text
-from dig.detectors.five_answers import FiveAnswers, five_answers
+from dig.detectors.answers import FiveAnswers
+from dig.detectors.five_answers import five_answers
 from dig.errors import JournalError, RealTimeError
 from dig.monitor.messages import Output
 from dig.monitor.monitor import Monitor
@@ -32,7 +33,7 @@ from dig.traces.journal.journal import KEEPING, Journal, Keeping, RunDirectory
 from dig.traces.usage import cost_text
 
 from .arrange import Disturbance, arrange, make_bus, make_problem, make_simulation, make_task
-from .measures import Counts, measures
+from .measures import Counts, measures, with_mistakes
 from .methods import Arrangement
 from .team_run import SIMULATED, TeamRun
 from .teams import in_virtual_time, models
@@ -169,8 +170,10 @@ def execute(
             problem = make_problem(run, task)
             with exchanges(asked_models, directory.path, disk_full=keeping.disk_full):
                 result = anyio.run(_in_real_time, bus, problem, asked_models, disturbance.run_on)
+    score = counts.check_evidence(task.score(result.answer))
+    score = with_mistakes(score, getattr(task, "mistakes", None), directory.path)
     execution = Execution(
-        result, counts.check_evidence(task.score(result.answer)), directory.path, clock,
+        result, score, directory.path, clock,
         time.monotonic() - start,
         journal.unreplayable_from, run.agents_are, task.data, counts, disturbance.outcome(),
         {m.settings.model: m.json_mode for m in asked_models if m.json_mode != "strict"},

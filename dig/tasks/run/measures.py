@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from dig._util.text import safe_text
 from dig.detectors import JUDGE
+from dig.errors import RuleError, TraceError
 from dig.graph.records import SYSTEM, Deliver, Emit, End, HealRow, IncidentRow, Record, Start
 from dig.runtime.result import RunResult
 from dig.show.summary_text import Row
 from dig.tasks.task import Score
+from dig.traces.journal.reader import read_records
 from dig.traces.usage import Costs, tokens
 
 from .team_run import OWN, SIMULATED
@@ -62,6 +67,24 @@ class Counts(Costs):
                     ids.add(name)
             case Deliver(event=event, to=None):
                 self.is_invented = event in ids
+
+
+def with_mistakes(
+    score: Score | None, mistakes: Callable[..., Any] | None, run: Path
+) -> Score | None:
+    """The score of a wrong answer with the agents behind it.
+
+    Args:
+        score: The score of the answer; ``None``: there is none.
+        mistakes: The method of the task; ``None``: the task has none.
+        run: The directory of the run, with a trace that is closed.
+    """
+    if score is None or not score.wrong or mistakes is None:
+        return score
+    try:
+        return replace(score, mistakes=tuple(mistakes(read_records(run))))
+    except (TraceError, RuleError):  # the run went on without its journal
+        return score
 
 
 def measures(result: RunResult, score: Score | None, clock: str, counts: Counts) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from dig.traces.replay.tape import RecordedLines, read_requests
 from .arrange import Disturbance
 from .crew import Crew, task_tools
 from .execute import Execution, resume
-from .measures import Counts
+from .measures import Counts, with_mistakes
 from .methods import Arrangement
 from .teams import in_virtual_time, models
 
@@ -82,11 +82,12 @@ def resume_run(
         with exchanges(models(team), directory.path, disk_full=keeping.disk_full):
             problems = crew.problems()[posed:]
             result = resume(moment, disturbance, journal, is_virtual=not speed, problems=problems)
+    score = counts.check_evidence(crew.score(result.answer))
+    score = with_mistakes(score, crew.mistakes, path.parent)
     execution = Execution(
-        result, counts.check_evidence(crew.score(result.answer)), path.parent,
+        result, score, path.parent,
         str(side.get("clock")), time.monotonic() - start, journal.unreplayable_from,
-        crew.agents_are,
-        side.get("data_are"), counts, disturbance.outcome(),
+        crew.agents_are, side.get("data_are"), counts, disturbance.outcome(),
         {m.settings.model: m.json_mode for m in models(team) if m.json_mode != "strict"},
     )  # fmt: skip
     directory.write_result(execution.to_json())

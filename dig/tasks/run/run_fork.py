@@ -23,7 +23,7 @@ from dig.traces.replay.tape import read_requests
 from .arrange import Disturbance
 from .crew import Crew, simulated_crew, task_tools
 from .execute import Execution, remove_on_error, resume
-from .measures import Counts
+from .measures import Counts, with_mistakes
 from .methods import Arrangement
 from .teams import Team, in_virtual_time, models
 
@@ -102,8 +102,10 @@ def fork(
             checkpoint = rewind(path, at, changes=changes, repeat=repeat, setup=setup, sink=sink)
         with remove_on_error(directory.path, (ReplayError, TraceError, SettingsError)):
             result = resume(checkpoint, disturbance, journal, is_virtual=is_virtual)
+    score = counts.check_evidence(crew.score(result.answer))
+    score = with_mistakes(score, crew.mistakes, directory.path)
     execution = Execution(
-        result, counts.check_evidence(crew.score(result.answer)), directory.path, clock,
+        result, score, directory.path, clock,
         time.monotonic() - start,
         directory.journal.unreplayable_from, crew.agents_are, side.get("data_are"), counts,
         disturbance.outcome(),

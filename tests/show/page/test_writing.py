@@ -166,7 +166,7 @@ def test_what_cannot_be_read_or_written_is_told(run: Path, tmp_path: Path) -> No
 def test_the_head_of_a_failed_run_begins_with_its_headline(tmp_path: Path) -> None:
     """A page without contents keeps the words of the error back."""
     run = directory(tmp_path, "r", failing.failed())
-    for payloads, says in ((True, failing.FAILED), (False, "`hotels` (a4) ended with an error")):
+    for payloads, says in ((True, failing.FAILED), (False, "`hotels` ended with an error")):
         write_report(run, tmp_path / "r.html", payloads=payloads)
         answers = inlined((tmp_path / "r.html").read_text("utf-8"))["head"]["answers"]
         assert answers["headline"].startswith(f"Failed: {says}")

@@ -23,7 +23,7 @@ export async function copy(app, text, button, said = "Copied") {
 }
 
 /** The commands about a finding, each to be copied by a click. */
-export function commands(app, { t, pattern, agents }) {
+export function commands(app, { t, record, pattern, agents }) {
   const { place } = app.model.head;
   if (!place) return null; // a page of something else than a run
   const about = `${pattern}${agents?.length ? `=${agents[0]}` : ""}`;
@@ -31,7 +31,7 @@ export function commands(app, { t, pattern, agents }) {
   return h(
     "dl",
     { class: "acts" },
-    command(app, "Explain it", `digmon show ${place} ${t}`),
+    command(app, "Explain it", `digmon show ${place} ${record ?? t}`),
     isKnown
       ? command(app, "Try changes", `digmon why ${place} --good findings.${pattern}==0 --try`)
       : null,

@@ -13,6 +13,8 @@ const LABELS = {
   next: "Do next",
 };
 const MOST_SAID = 60; // characters of what a turn was given
+const MOST_AGENTS = 4;
+const WORDS = /\p{L}{2,} \p{L}{2,}/u; // what a reader can read, unlike a list of numbers
 const GRADES = { good: "good", bad: "error", inexact: "warning" };
 
 export class Cards {
@@ -27,28 +29,34 @@ export class Cards {
       version = JSON.stringify([answers, stuck, model.findings.length]);
     if (version === this.version) return;
     this.version = version;
-    this._say(stuck ? ["Stuck", stuck, "warning"] : this._verdict(answers));
-    const isBad = ["bad", "inexact"].includes(answers.grade);
+    const { verdict = "", headline = "", grade } = answers,
+      isBad = ["bad", "inexact"].includes(grade);
+    this._say(stuck ? ["Stuck", stuck, "warning"] : [verdict, headline.slice(verdict.length), GRADES[grade]]);
     const texts = {
-      ended: answers.ended,
+      ended: marked(answers.ended),
       wrong: answers.wrong?.length
         ? h("ol", {}, answers.wrong.map((step) => h("li", {}, this._step(step))))
         : answers.ended && (isBad ? "No pattern of failure was found." : "Nothing."),
-      who: answers.who?.length ? h("ul", {}, answers.who.map((one) => h("li", {}, this._agent(one)))) : answers.ended && (isBad ? "Not known." : "Nobody."),
-      monitor: answers.monitor,
+      who: answers.who?.length
+        ? h("ul", {}, answers.who.slice(0, MOST_AGENTS).map((one) => h("li", {}, this._agent(one))),
+            answers.who.length > MOST_AGENTS && h("li", { text: `and ${answers.who.length - MOST_AGENTS} more` }))
+        : answers.ended && (isBad ? "Not known." : "Nobody."),
+      monitor: marked(answers.monitor),
       next: answers.next && [
         ...marked(answers.command ? `${answers.next}: ` : answers.next),
         answers.command && this._command(answers.command),
       ],
     };
+    const alarm = grade === "good" ? "heal" : "error", // what was mended is no alarm
+      isFault = ({ is_at_fault: isAtFault }) => isAtFault;
     const kinds = {
-      ended: GRADES[answers.grade],
-      wrong: answers.wrong?.length && "error",
-      who: answers.who?.some((one) => one.is_at_fault) && "error",
+      ended: GRADES[grade],
+      wrong: answers.wrong?.length && alarm,
+      who: answers.who?.some(isFault) && alarm,
       monitor: answers.helped !== null && "heal",
       next: "next",
     };
-    const cards = Object.keys(LABELS).filter((key) => texts[key]);
+    const cards = answers.ended ? Object.keys(LABELS) : [];
     refill(
       this.list,
       ...cards.map((key) =>
@@ -57,14 +65,9 @@ export class Cards {
     );
   }
 
-  /** The verdict and the rest of the sentence that begins with it. */
-  _verdict({ verdict = "", headline = "", grade }) {
-    return [verdict, headline.slice(verdict.length), GRADES[grade] ?? ""];
-  }
-
   _say([verdict, rest, kind]) {
     this.headline.hidden = !verdict && !rest;
-    this.headline.replaceChildren(h("strong", { class: kind, text: verdict }), ...marked(rest));
+    this.headline.replaceChildren(h("strong", { class: kind ?? "", text: verdict }), ...marked(rest));
   }
 
   /** Since when no agent gets on with the work of a run that goes on, and what comes of that. */
@@ -94,9 +97,10 @@ export class Cards {
   _agent({ agent, says, is_at_fault: isAtFault, activation }) {
     const { contents, model } = this.app,
       events = model.node(activation)?.inputs.map((edge) => edge.event) ?? [],
-      given = events.map((event) => contents.excerpt(event, MOST_SAID)).find(Boolean);
+      isAlarm = isAtFault && model.head.answers.grade !== "good",
+      given = events.map((event) => contents.excerpt(event, MOST_SAID)).find((text) => WORDS.test(text));
     return [
-      h("span", { class: isAtFault ? "culprit" : "" }, this.app.link(agent), ` ${says}`),
+      h("span", { class: isAlarm ? "culprit" : "" }, this.app.link(agent), " ", ...marked(says)),
       given && h("p", { class: "said", text: `given: ${given}` }),
     ];
   }
@@ -111,5 +115,5 @@ export class Cards {
 
 /** A text whose names and ids stand between two signs, as code. */
 function marked(text) {
-  return text.split("`").map((part, i) => (i % 2 ? h("code", { text: part }) : part));
+  return (text ?? "").split("`").map((part, i) => (i % 2 ? h("code", { text: part }) : part));
 }

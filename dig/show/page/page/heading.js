@@ -15,8 +15,7 @@ export class Heading {
   update() {
     const { app } = this,
       { model } = app;
-    const title = model.head.team ?? model.run.run ?? model.head.file ?? "Run";
-    put($("title"), { textContent: title });
+    put($("title"), { textContent: model.head.answers?.task || this._name() });
     const chips = this._chips();
     const text = chips.map(([what]) => what).join("|");
     if (text !== this.shown) {
@@ -46,16 +45,22 @@ export class Heading {
     $("failed").replaceChildren(...lines.map((line) => h("li", { text: line })));
   }
 
+  _name() {
+    const { head, run } = this.app.model;
+    return head.team ?? run.run ?? head.file ?? "Run";
+  }
+
   _chips() {
     const { model, live } = this.app,
       { head, finish } = model;
-    const chips = [];
+    const chips = head.answers?.task ? [[this._name(), ""]] : [];
     if (live === "live" && !finish) chips.push(["live", "good"]);
     if (live === "waiting") chips.push(["connection lost, trying again", "bad"]);
     if (live === "lost") chips.push(["the server has gone", "bad"]);
     if (head.agents_are === "simulated") chips.push(["simulated agents", "strong"]);
-    if (head.method) chips.push([`method ${head.method}`, ""]);
-    chips.push([counted(model.lanes.length - 1, head.lanes ?? "agent"), ""], [seconds(model.now.us), ""]);
+    if (!head.answers?.task) chips.push([counted(model.lanes.length - 1, head.lanes ?? "agent"), ""]);
+    const isOpen = head.state === "in progress" && !finish;
+    chips.push([seconds(model.now.us) + (isOpen ? " so far" : ""), ""]);
     const counts = weighed(model.findings),
       isMended = head.answers?.helped === true && head.answers.grade === "good";
     for (const [one, kind] of [["error", "bad"], ["warning", ""], ["notice", ""]])

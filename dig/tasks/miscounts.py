@@ -1,0 +1,119 @@
+"""Miscounts: the agents behind a wrong answer, found by comparing each solution with the truth."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dig._util.text import join_clauses
+from dig.traces.run import RecordedEvent
+
+from .accounting import SOLUTION, TaskParts
+from .number_ranges import Ranges, difference, length
+from .task import Mistake
+
+Errors = list[float]
+"""The error of each count."""
+
+
+class Miscounts:
+    """The errors of the solutions of a run, and what each inherits from earlier ones.
+
+    Args:
+        parts: The run, with the parts of its task.
+        errors: The errors of a payload's counts about some parts; ``None``: it has no counts.
+        unit: The name of the data's elements, in the plural.
+    """
+
+    def __init__(
+        self, parts: TaskParts, errors: Callable[[Any, Ranges], Errors | None], unit: str
+    ) -> None:
+        """Compare each solution with those that its agent had before."""
+        self._parts, self._errors, self._unit = parts, errors, unit
+        self._total: dict[str, Errors] = {}  # by event
+        self._own: dict[str, tuple[Errors, Ranges]] = {}  # without what is inherited
+        self._inherited: dict[str, list[str]] = {}
+        before: dict[str, list[str]] = defaultdict(list)  # by agent
+        for event in parts.run.events.values():
+            if event.type == SOLUTION and event.agent is not None and parts.about(event):
+                # An agent remembers what it read, so all that it consumed until then counts.
+                self._compare(event, before[event.agent])
+                for reader in (*event.consumed_by, event.by):
+                    if reader in parts.run.activations:
+                        before[parts.run.activations[reader].agent].append(event.id)
+
+    def _compare(self, event: RecordedEvent, before: list[str]) -> None:
+        about = self._parts.about(event)
+        errors = self._errors(event.payload, about)
+        if errors is None:
+            return
+        self._total[event.id], own, by_parts = errors, about, defaultdict[Ranges, list[str]](list)
+        for other in reversed(before):
+            theirs = self._parts.about(self._parts.run.events[other])
+            if other in self._total and not difference(theirs, about):
+                by_parts[theirs].append(other)
+        self._inherited[event.id] = []
+        # Two solutions of the same parts are not both in a sum: the one that explains more is.
+        for theirs, others in by_parts.items():
+            own = difference(own, theirs)
+            rests = {other: _subtract(errors, self._total[other]) for other in others}
+            nearest = min(others, key=lambda other: _size(rests[other]))
+            if _size(rests[nearest]) < _size(errors):
+                errors = rests[nearest]
+                self._inherited[event.id].append(nearest)
+        self._own[event.id] = errors, own
+
+    def behind(self, answer: RecordedEvent) -> tuple[Mistake, ...]:
+        """The mistakes behind an answer: one an agent, the largest first."""
+        by_agent: dict[str, list[RecordedEvent]] = defaultdict(list)
+        for event in self._walk(answer.id):
+            if event.agent is not None and any(self._own[event.id][0]):
+                by_agent[event.agent].append(event)
+        sizes = {
+            agent: sum(_size(self._own[event.id][0]) for event in events)
+            for agent, events in by_agent.items()
+        }
+        largest_first = sorted(by_agent, key=lambda agent: -sizes[agent])
+        return tuple(self._mistake(agent, by_agent[agent]) for agent in largest_first)
+
+    def _walk(self, answer: str) -> Iterator[RecordedEvent]:
+        """The solutions whose errors are in an answer, each once."""
+        waiting, seen = [answer], {answer}
+        while waiting:
+            id = waiting.pop()
+            if id in self._own:
+                yield self._parts.run.events[id]
+                new = set(self._inherited[id]) - seen
+                seen |= new
+                waiting += new
+
+    def _mistake(self, agent: str, events: list[RecordedEvent]) -> Mistake:
+        own = [self._own[event.id] for event in events]
+        errors = [sum(numbers) for numbers in zip(*(errors for errors, _ in own), strict=True)]
+        number = sum(length(parts) for _, parts in own)
+        left, added, swapped = flaws(errors)
+        acts = {"left out {}": left, "counted {} too many": added, "misread {}": swapped}
+        least = max(0.5, max(acts.values()) / 20)
+        texts = [act.format(f"{size:,.0f}") for act, size in acts.items() if size >= least]
+        preposition = "of" if left or swapped >= least else "for"
+        place = f"{preposition} {number:,} {self._unit}"
+        if not number:  # nothing but what others had counted
+            place = f"{self._unit} when it put the counts of others together"
+        first = min(events, key=lambda event: event.t)
+        says = f"{join_clauses(texts) or 'was off by a fraction'} {place}"
+        return Mistake(agent, first.by or "", first.t, first.us, says)
+
+
+def flaws(errors: Errors) -> tuple[float, float, float]:
+    """The numbers of elements that are missing, counted too much, and at a wrong value."""
+    more, less = sum(e for e in errors if e > 0), -sum(e for e in errors if e < 0)
+    return max(0.0, less - more), max(0.0, more - less), min(more, less)
+
+
+def _subtract(errors: Errors, others: Errors) -> Errors:
+    return [error - other for error, other in zip(errors, others, strict=True)]
+
+
+def _size(errors: Errors) -> float:
+    return sum(map(abs, errors))

@@ -1,0 +1,98 @@
+"""The agents behind a wrong answer: the errors of solutions, without those that they inherit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dig.graph.codec import decode
+from dig.tasks.count_frequency import CountFrequency
+from dig.tasks.run.arrange import make_task
+from dig.tasks.run.execute import execute
+from dig.tasks.run.team_run import TeamRun
+from dig.tasks.simulated.profile import Profile
+from dig.traces.journal.reader import read_records
+from tests.histories import arrive, deliver, end, final, start, trace
+
+TASK = CountFrequency(size=20, seed=1)
+# Its elements are 3 9 6 8 8 9 5 9 5 5 | 7 0 2 5 3 4 9 9 4 0.
+FIRST = {"3": 1, "5": 3, "6": 1, "8": 2, "9": 3}
+SECOND = {"0": 2, "2": 1, "3": 1, "4": 2, "5": 1, "7": 1, "9": 2}
+WHOLE = {value: FIRST.get(value, 0) + SECOND.get(value, 0) for value in "0123456789"}
+
+
+def solution(rows: Any, counts: dict[str, int], *covers: list[int]) -> list[Any]:
+    first, *others = rows if isinstance(rows, list) else [rows]
+    return [{**first, "payload": {"counts": counts, "covers": [*covers]}}, *others]
+
+
+def mistakes(
+    first: dict[str, int], second: dict[str, int], whole: dict[str, int]
+) -> dict[str, str]:
+    """Two agents count half of the data each, and `c` puts the halves together."""
+    rows = trace(
+        arrive(0, "e0", None, "a"), arrive(0, "e1", None, "b"),
+        start(1, "v1", "a", "e0"), end(1, "v1", "e2", e0="consume"),
+        solution(arrive(1, "e2", "v1", "c", "solution"), first, [0, 10]),
+        start(2, "v2", "b", "e1"), end(2, "v2", "e3", e1="consume"),
+        solution(arrive(2, "e3", "v2", "c", "solution"), second, [10, 20]),
+        start(3, "v3", "c", "e2 e3"), end(3, "v3", "e4", e2="consume", e3="consume"),
+        solution({**final(3, "e4", "v3"), "type": "solution"}, whole, [0, 20]),
+        deliver(4, "e4", None),
+    )  # fmt: skip
+    found = TASK.mistakes([decode(row) for row in rows])
+    return {mistake.agent: mistake.says for mistake in found}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "whole", "says"),
+    [
+        (FIRST, SECOND, WHOLE, {}),
+        (
+            FIRST | {"9": 0}, SECOND, WHOLE | {"9": 2},
+            {"a": "left out 3 of 10 elements"},
+        ),
+        (
+            FIRST | {"9": 0}, SECOND | {"4": 1, "2": 2}, WHOLE | {"9": 2, "4": 1, "2": 2},
+            {"a": "left out 3 of 10 elements",
+             "b": "misread 1 of 10 elements"},
+        ),
+        (
+            FIRST, SECOND, WHOLE | {"9": 15},
+            {"c": "counted 10 too many elements when it put the counts of others together"},
+        ),
+        # A mistake that another agent mended, or that never came into the answer, is none.
+        (FIRST | {"9": 0}, SECOND, WHOLE, {}),
+    ],
+)  # fmt: skip
+def test_each_agent_has_its_own_errors_and_none_of_others(
+    first: dict[str, int], second: dict[str, int], whole: dict[str, int], says: dict[str, str]
+) -> None:
+    """What an answer inherits from the solutions behind it is not counted again."""
+    assert mistakes(first, second, whole) == says
+
+
+def test_a_payload_without_counts_is_nobodys_mistake() -> None:
+    """Nothing can be said of it, so the error is that of the agent with the answer."""
+    assert mistakes({"?": 1}, SECOND, WHOLE) == {}
+    assert [*mistakes({"?": 1}, SECOND, WHOLE | {"9": 0})] == ["c"]
+
+
+def test_the_mistakes_of_a_run_make_up_the_error_of_its_answer(tmp_path: Path) -> None:
+    """They are in the score, in the five answers, and the headline names the agents."""
+    run = TeamRun(seed=5, method="mas", profile=Profile.of(["error=0.65"]))
+    execution = execute(run, tmp_path)
+    assert execution.score is not None and execution.score.wrong
+    answers = execution.verdict
+    assert answers.verdict == "Wrong answer"
+    named = {mistake.agent for mistake in execution.score.mistakes}
+    assert len(named) >= 3 and answers.who[0].agent == execution.score.mistakes[0].agent
+    assert answers.headline.endswith(" more miscounted.")
+    assert answers.command.endswith("--good score.rmse==0")
+    left = [int(m.says.split()[2].replace(",", "")) for m in execution.score.mistakes]
+    missing = int(execution.score.says.split()[3].replace(",", ""))
+    assert sum(left) == pytest.approx(missing, rel=0.02)
+    task = make_task(run)
+    assert not task.mistakes([*read_records(execution.directory)][:-3])  # type: ignore[attr-defined]
