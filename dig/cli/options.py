@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def find_run(path: Any) -> Any:
-    """The path of a run; one that is no path here may be the name of a run in `runs/`."""
+    """Find a run: a path, or else the name of a run in `runs/`."""
     if isinstance(path, list | tuple):
         return [*map(find_run, path)]
     # Reports tell the names of runs and no paths, so that a mailed report tells nothing of a disk.

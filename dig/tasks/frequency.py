@@ -178,7 +178,7 @@ class FrequencyTask:
         return part_milestones(parts, self.score, self.unit)
 
     def mistakes(self, records: Iterable[Record]) -> tuple[Mistake, ...]:
-        """The agents behind a wrong answer, by the errors of all solutions on the way to it.
+        """The agents behind a wrong answer, by the errors of all solutions.
 
         Args:
             records: The records of the run, with payloads.

@@ -18,7 +18,7 @@ Errors = list[float]
 
 
 class Miscounts:
-    """The errors of the solutions of a run, and what each inherits from earlier ones.
+    """The errors of the solutions of a run, without inherited errors.
 
     Args:
         parts: The run, with the parts of its task.
@@ -29,7 +29,7 @@ class Miscounts:
     def __init__(
         self, parts: TaskParts, errors: Callable[[Any, Ranges], Errors | None], unit: str
     ) -> None:
-        """Compare each solution with those that its agent had before."""
+        """Compare each solution with earlier solutions of the agent."""
         self._parts, self._errors, self._unit = parts, errors, unit
         self._total: dict[str, Errors] = {}  # by event
         self._own: dict[str, tuple[Errors, Ranges]] = {}  # without what is inherited
@@ -78,7 +78,7 @@ class Miscounts:
         return tuple(self._mistake(agent, by_agent[agent]) for agent in largest_first)
 
     def _walk(self, answer: str) -> Iterator[RecordedEvent]:
-        """The solutions whose errors are in an answer, each once."""
+        """The solutions with errors in an answer, each once."""
         waiting, seen = [answer], {answer}
         while waiting:
             id = waiting.pop()
@@ -106,7 +106,7 @@ class Miscounts:
 
 
 def flaws(errors: Errors) -> tuple[float, float, float]:
-    """The numbers of elements that are missing, counted too much, and at a wrong value."""
+    """The numbers of missing, of added and of misread elements."""
     more, less = sum(e for e in errors if e > 0), -sum(e for e in errors if e < 0)
     return max(0.0, less - more), max(0.0, more - less), min(more, less)
 

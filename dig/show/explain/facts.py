@@ -84,7 +84,7 @@ def _incident(row: IncidentRow) -> Facts:
 
 
 def _tokens(run: RecordedRun) -> dict[str, float]:
-    """The tokens of each agent, as far as they are known."""
+    """The known tokens of each agent."""
     costs: dict[str, Costs] = defaultdict(Costs)
     for activation in run.activations.values():
         if activation.end is not None:

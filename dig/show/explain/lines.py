@@ -133,13 +133,13 @@ def _event(facts: Facts) -> Iterator[str]:
 
 
 def _content(payload: Any) -> Iterator[str]:
-    """A payload on a line; nothing, if the trace does not have it."""
+    """A payload on a line; nothing without a payload."""
     if payload is not None:
         yield f"    {_text(payload)}"
 
 
 def _text(value: Any) -> str:
-    """A value from a trace on a line, as it stands there."""
+    """A value from a trace on a line."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return one_line(text, MOST_NOTE)
 
