@@ -187,7 +187,7 @@ def report(
         print_summary(Console(), execution.verdict.lines())
         print()
         team_text = origin_rows(execution.agents_are, execution.data_are)
-        rows = summary(execution.result, execution.score, execution.directory, team_text)
+        rows = summary(execution.result, execution.directory, team_text)
         rows += cost_rows(execution)
         rows += fault_rows(execution)
         rows += [("alerts", str(counts)) for counts in alerts]

@@ -24,7 +24,7 @@ from .patterns import BY_NAME
 from .rings import rings_without_answer
 from .run_so_far import EARLY, FailedTurns, PatternTally, RunSoFar
 
-MOST_STEPS = 5
+MOST_STEPS = 4
 NO_ANSWER = ("ended by an error", "left without an answer")
 """The ends of a request without an answer."""
 INEXACT = 0.05
@@ -304,7 +304,9 @@ class _Writer:
         end = (self._origin.t, self._origin.us) if self._origin else (0, self._run.us)
         steps += [FailureStep(*end, ring.removesuffix(".")) for ring in rings]
         if self._origin:
-            says = self._origin.private if self._private else self._origin.says
+            # The words of an error without an agent stand in the headline, and that is enough.
+            is_private = self._private or self._origin.activation is None
+            says = self._origin.private if is_private else self._origin.says
             culprit = acting_agent(graph, self._origin.activation) if graph is not None else None
             is_told = culprit in self._run.failed
             if not is_told or self._origin.stage == "answer":

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from dig._util.text import MOST_LISTED, counted, cut, name, names, one_line, safe_text
-from dig.detectors.describe import counts_text
-from dig.graph.words import seconds
+from dig._util.text import counted, name, names, one_line, safe_text
 from dig.runtime.result import Left, RunResult
 from dig.traces.journal.journal import RESULT
 from dig.traces.journal.segments import TRACE, segments
@@ -23,37 +21,20 @@ Row = tuple[str, str]
 
 def summary(
     result: RunResult,
-    score: object = None,
     directory: Path | None = None,
     making: Sequence[Row] = (),
 ) -> list[Row]:
-    """The result of a run, as labels and values of a line each.
+    """What the five answers do not say of a run, as labels and values of a line each.
 
     Args:
         result: The result.
-        score: The score of its answer, shown as its `str`; ``None``: it has none.
         directory: The run directory; ``None``: there is none.
         making: Further rows about the making of the run; by default none.
     """
     rows = [
-        ("outcome", f"{result.outcome}: {one_line(result.reason)}"),
         ("answer", _answer(result.answer)),
         *(("note on it", one_line(note)) for note in result.notes),
-    ]
-    if score is not None:
-        rows.append(("score", str(score)))
-    rows += making
-    errors = [f"{name(agent)}: {one_line(error, 80)}" for agent, error in result.errors.items()]
-    amounts = {"activation": result.activations, "event": result.events, "record": result.records}
-    activity = ", ".join(counted(number, noun) for noun, number in amounts.items())
-    rows += [
-        ("time", seconds(round(result.seconds * 1_000_000))),
-        ("activity", activity),
-        ("failed turns", _counts(result.failures)),
-        *([("last errors", cut(errors, "; ", most=3))] if errors else []),
-        ("findings", _counts(result.raised())),
-        *([("of these", worth)] if (worth := counts_text(result.worth)) else []),
-        ("healing", _counts(result.heals)),
+        *making,
         *(("failed part", one_line(failure)) for failure in result.component_failures),
         *_left_rows(result.left),
     ]
@@ -74,15 +55,6 @@ def _answer(answer: object) -> str:
     if answer is None:
         return "none"
     return one_line(answer if isinstance(answer, str) else json.dumps(answer, default=repr), 150)
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    if not counts:
-        return "none"
-    largest = sorted(counts.items(), key=lambda item: -item[1])
-    shown = ", ".join(f"{name(key)} {number:,}" for key, number in largest[:MOST_LISTED])
-    more = sum(number for _, number in largest[MOST_LISTED:])
-    return shown + (f", others {more:,}" if more else "")
 
 
 def _left_rows(undone: Left) -> list[Row]:

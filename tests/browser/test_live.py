@@ -141,7 +141,7 @@ def test_when_the_run_ends_so_does_the_asking(
     growing.write()
     growing.close()
     settled(page, "s.live === 'ended'")
-    expect(page.locator("#headline")).to_contain_text("Incomplete answer after")
+    expect(page.locator("#headline")).to_contain_text("Early answer after")
     asked = len(witness.requests)
     page.wait_for_timeout(700)  # longer than a browser waits before it comes again
     assert len(witness.requests) == asked

@@ -94,7 +94,7 @@ def test_one_moves_along_by_dragging_and_by_keys(page: Page, canvas: dict[str, f
     for _ in range(4):
         page.keyboard.press("+")
     before = state(page)
-    x, y = canvas["x"] + 500, canvas["y"] + 300
+    x, y = canvas["x"] + 500, canvas["y"] + canvas["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()
     page.mouse.move(x - 150, y, steps=3)

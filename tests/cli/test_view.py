@@ -72,7 +72,7 @@ def test_run_view_shows_the_run_and_ends_with_it(tmp_path: Path) -> None:
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert told.endswith(b"event: end\ndata: null\n\n")
-    assert "outcome" in out
+    assert "answer" in out
 
 
 def test_a_directory_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:

@@ -113,8 +113,8 @@ def test_a_picture_tells_the_story() -> None:
     assert lines == [
         "demo                                                            submitted, 4.0 s",
         "13 records, 2 events, 0 open, 2 turns (1 failed), 1 finding (1 error), 1 healed",
-        "4.0 s: early termination (ET): an answer was submitted while some of its work",
-        "was missing. The monitor added a note to a message. An answer was accepted after",
+        "4.0 s: early termination (ET): an answer was submitted before all of its work",
+        "was done. The monitor added a note to a message. An answer was accepted after\u2026",
         "failed: detector X",
         "agent  now             holds  last 8 s, 0.25 s a cell          turns  sent fails",
         "ann    idle                -  ░░━━━━!░━━━━━━━━S                    2     1     1",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from dig._util.text import counted, cut, name, names, one_line, safe_text, value_text
+from dig._util.text import counted, cut, name, names, one_line, safe_text
 from dig.graph.words import PAST, seconds
-from dig.traces.journal.recovery import is_pulled
+from dig.show.runs.summary import figures_text
 
 from .explainer import Facts
 
@@ -37,11 +36,7 @@ def _run(facts: Facts) -> Iterator[str]:
     for label, text in facts["answers"]:
         yield f"  {label + ':':<8} {text}"
     yield ""
-    yield f"  {_ending(facts)}"
-    amounts = {"activation": facts["activations"], "event": facts["events"],
-               "record": facts["records"]}  # fmt: skip
-    activity = ", ".join(counted(number, noun) for noun, number in amounts.items())
-    yield f"  {activity} in {_time(facts['seconds'])}"
+    yield f"  {facts['outcome'] or facts['state']}, {counted(facts['records'], 'record')}"
     kind = f" ({name(facts['agents_are'])})" if facts["agents_are"] else ""
     yield f"  agents{kind}: {names(facts['team'], 12)}"
     turns = sorted(facts["turns"].items(), key=lambda item: -item[1])
@@ -51,10 +46,8 @@ def _run(facts: Facts) -> Iterator[str]:
     if facts["data_are"]:
         yield f"  data: {one_line(facts['data_are'])}"
     yield f"  problems: {names(facts['problems'])}"
-    if facts["score"] is not None:
-        yield f"  score: {_score(facts['score'])}"
-    if facts["cost"]:
-        yield "  cost: " + ", ".join(f"{name(k)} {v:,g}" for k, v in facts["cost"].items())
+    if figures := figures_text(facts["score"]):
+        yield f"  score: {figures}"
     if not facts["raised"]:
         yield "findings: none"
     yield from _findings(facts["raised"])
@@ -70,31 +63,6 @@ def _run(facts: Facts) -> Iterator[str]:
 def _tokens(facts: Facts, agent: str) -> str:
     number = facts["tokens"].get(agent)
     return "" if number is None else f" ({number:,.0f} tokens)"
-
-
-def _score(score: Any) -> str:
-    """The fields of a score, without empty fields."""
-    if not isinstance(score, Mapping):
-        return one_line(value_text(score))
-    if score.get("valid") is False:
-        return f"no valid answer: {one_line(score.get('reason') or 'no reason is given')}"
-    parts = []
-    for key, value in score.items():
-        if key not in ("valid", "says") and value not in ("", None):
-            label = "RMSE" if key == "rmse" else name(key)
-            is_float = isinstance(value, float)
-            parts.append(f"{label} {f'{value:,.4g}' if is_float else one_line(value_text(value))}")
-    return cut(parts) or "a valid answer"
-
-
-def _ending(facts: Facts) -> str:
-    if facts["state"] == "cut off":
-        later = f"; result.json says: {facts['outcome']}" if facts["outcome"] else ""
-        return f"has no end: it was cut off{later}"
-    if facts["state"] == "in progress":
-        doubt = "" if is_pulled(Path(facts["path"])) else ", or was cut off"
-        return f"has no end: it is still going{doubt}"
-    return f"ended: {facts['outcome']}"
 
 
 def _findings(findings: Sequence[Facts]) -> Iterator[str]:
