@@ -18,7 +18,7 @@ from .test_architecture import MODULES, ROOT, imported
 LINES = {
     "dig": 213,
     "_util": 678,
-    "adapters": 10_595,
+    "adapters": 10_933,
     "cli": 2_462,
     "detectors": 4_998,
     "diagnosis": 6_837,
@@ -29,12 +29,12 @@ LINES = {
     "runtime": 4_587,
     "show": 5_595,
     "tasks": 2_694,
-    "traces": 6_721,
+    "traces": 7_002,
 }
 
 # What a command imports at any time; packages' own `__init__` are not counted.
-IMPORTED = {"dig.cli.check": 12_999, "dig.cli.report": 10_777, "dig.cli.run": 24_700}
-LOADED_BY_WRAP = 12_783
+IMPORTED = {"dig.cli.check": 13_273, "dig.cli.report": 10_777, "dig.cli.run": 24_700}
+LOADED_BY_WRAP = 12_792
 """What is loaded when a wrapped team of plain callables has answered."""
 
 # All packages together: fillers per 1,000 names, participles and leaning first lines in per cent.

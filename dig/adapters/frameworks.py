@@ -23,11 +23,12 @@ KINDS = (
     ("agent_framework.", "dig.adapters.agent_framework"),
     ("ag2.", "dig.adapters.ag2"),
     ("pydantic_ai.", "dig.adapters.pydantic_ai"),
+    ("a2a.", "dig.adapters.a2a"),
 )
 """Prefixes of the modules of classes, and the modules of adapters; all other teams are `plain`."""
 
-COLLECTED = "pydantic_ai."
-"""The framework whose agents know nothing of each other, so that a team is a collection of them."""
+COLLECTED = ("a2a.", "pydantic_ai.")
+"""The frameworks whose agents know nothing of each other: a team is a collection of them."""
 
 PLAIN = "dig.adapters.plain.adapter"
 

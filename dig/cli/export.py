@@ -67,7 +67,7 @@ def _send(file: Path, endpoint: str | None, service_per_agent: bool) -> int:
 def import_(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="What another program recorded, of one run."),
+        typer.Argument(metavar="FILE...", help="What was recorded of one run."),
     ],
     out: Annotated[
         Path,
@@ -77,11 +77,12 @@ def import_(
         str | None, typer.Option(help="{formats}; as the file looks, if not given.")
     ] = None,
 ) -> None:
-    """Make a trace of what another program recorded.
+    """Make a trace of what another program recorded, or of the journals of several processes.
 
     That is a session of Claude Code, a team's config.json, an ATIF trajectory, a graph of the
     reference implementation (schema dig.graph.v2), spans of OpenTelemetry (those of several
-    services in several files), or a message log. What the source does not say is guessed; every
+    services in several files), or a message log. Runs of several processes whose agents called each
+    other over A2A become one run. What the source does not say is guessed; every
     guess is told, and stands in the trace.
     """
     from dig.traces.interchange.imports import import_file, save

@@ -11,8 +11,9 @@ import pytest
 from tests.helpers import backends
 
 FRAMEWORKS = {
-    "ag2": "ag2", "agent_framework": "agent_framework", "autogen": "autogen_agentchat",
-    "langgraph": "langgraph", "openai_agents": "agents.testing", "pydantic_ai": "pydantic_ai",
+    "a2a": "a2a", "ag2": "ag2", "agent_framework": "agent_framework",
+    "autogen": "autogen_agentchat", "langgraph": "langgraph", "openai_agents": "agents.testing",
+    "pydantic_ai": "pydantic_ai",
 }  # fmt: skip
 """By the beginning of the names of its files of tests: what a framework must have installed."""
 

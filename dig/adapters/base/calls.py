@@ -48,6 +48,7 @@ class Call:
     def __init__(
         self, session: Session, agent: str, payload: Any, *,
         tell: Callable[[Any], Any] = as_payload, bounces: Callable[[], bool] = lambda: True,
+        traceparent: str | None = None,
     ) -> None:  # fmt: skip
         """Report the call to the monitor; the call is released at once unless a gate keeps it.
 
@@ -57,8 +58,10 @@ class Call:
             payload: The arguments of the call, as plain JSON.
             tell: Converts the return value to plain JSON.
             bounces: Returns whether an answer to the outside can come back at this moment.
+            traceparent: The W3C trace context of the call, if it has one.
         """
         self.guard = session.guard
+        self._traceparent = traceparent
         self._tell = tell
         self._bounces = bounces
         self._session = session
@@ -187,7 +190,7 @@ class Call:
         """Generate the event of the call, or pass on an event of the caller."""
         instance = self._session.instances.reserve(self._agent)
         send = self._session.request if self._caller is None else self._caller.call
-        return send(self._payload, instance), instance
+        return send(self._payload, instance, traceparent=self._traceparent), instance
 
     async def _begin_when_released(self) -> Turn:
         turn = self.guard.run(self._begin_if_allowed, default=None)
@@ -315,7 +318,7 @@ class HookedCall(Call):
 
     def __init__(
         self, session: Session, agent: str, payload: Any, *, may_bounce: bool = True,
-        limits: tuple[type[BaseException], ...] = (),
+        limits: tuple[type[BaseException], ...] = (), traceparent: str | None = None,
     ) -> None:  # fmt: skip
         """Report the call to the monitor.
 
@@ -325,11 +328,14 @@ class HookedCall(Call):
             payload: The arguments of the call, as plain JSON.
             may_bounce: See above.
             limits: The framework's errors at a limit of its own.
+            traceparent: The W3C trace context of the call, if it has one.
         """
         self.turn = Turn(session.guard, session.holds, "", ())
         self.may_bounce = may_bounce
         self.limits = (*self.limits, *limits)
-        super().__init__(session, agent, payload, bounces=lambda: self.may_bounce)
+        super().__init__(
+            session, agent, payload, bounces=lambda: self.may_bounce, traceparent=traceparent
+        )
 
     async def begin(self) -> Turn:
         """Begin the agent's turn, after the release of the call."""

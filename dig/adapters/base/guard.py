@@ -93,7 +93,7 @@ class ReentrancyLock:
 class Guard:
     """Makes the steps of a session, and contains failures.
 
-    The session sets the three hooks after making the guard.
+    The session sets itself and the three hooks after making the guard.
 
     Attributes:
         monitor: The monitor; requests to it go through `ask`.
@@ -105,8 +105,10 @@ class Guard:
         on_step_end: Called as a step ends; the follow-up that it returns is called when the lock is
             released.
         on_stop: Called once when monitoring stops.
+        session: The session, for code that knows one of its turns.
     """
 
+    session: Any
     on_effects: Callable[[list[Effect]], object]
     on_step_end: Callable[[], Callable[[], object]]
     on_stop: Callable[[], object]

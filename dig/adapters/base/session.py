@@ -161,6 +161,7 @@ class Session:
             lambda now: setup.monitor(agents, now, sink, REAL_TIME, fit), clock, strict=strict
         )
         guard.on_effects, guard.on_step_end = self._note_effects, self._end_step
+        guard.session = self
         self.monitor = guard.monitor
         self._tally = setup.tally(self.monitor)
         self.budget = _budget(setup, guard, self.capabilities, description)
@@ -176,14 +177,25 @@ class Session:
 
     # --- reports of an adapter ---
 
-    def request(self, payload: Any, to: str | Iterable[str], type: str = "problem") -> str:
+    def request(
+        self, payload: Any, to: str | Iterable[str], type: str = "problem",
+        *, traceparent: str | None = None,
+    ) -> str:  # fmt: skip
         """Report an event from outside.
+
+        Args:
+            payload: Plain JSON (see `as_payload`).
+            to: The recipients (see `reserve_instance`).
+            type: The event's type.
+            traceparent: The W3C trace context of the event, if it has one.
 
         Returns:
             The event's id; empty, if monitoring has stopped.
         """
         # The payload is converted before the step, since that may take a millisecond.
-        output = messages.Output(as_small_payload(payload), recipients(to), type)
+        output = messages.Output(
+            as_small_payload(payload), recipients(to), type, traceparent=traceparent
+        )
         return self.guard.run(self._request, output, default="")
 
     def reserve_instance(self, agent: str) -> str:

@@ -103,16 +103,10 @@ class Turn:
     """
 
     def __init__(
-        self,
-        guard: Guard,
-        holds: HoldWaiter,
-        instance: str,
-        events: Collection[str] | None,
-        on_end: Callable[[Turn], object] = lambda turn: None,
-        *,
-        same_work: bool = False,
+        self, guard: Guard, holds: HoldWaiter, instance: str, events: Collection[str] | None,
+        on_end: Callable[[Turn], object] = lambda turn: None, *, same_work: bool = False,
         errors: RaisedErrors | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Make a turn; `Session.begin` does.
 
         Args:
@@ -249,7 +243,10 @@ class Turn:
             self.act()
 
     @in_step("")
-    def call(self, payload: Any, to: str | Iterable[str], *, awaits: bool = True) -> str:
+    def call(
+        self, payload: Any, to: str | Iterable[str],
+        *, awaits: bool = True, traceparent: str | None = None,
+    ) -> str:  # fmt: skip
         """Call another agent: a new event, also if a further agent was asked the same.
 
         The event that the turn was called with is passed on, if the payload is equal (`received`).
@@ -259,6 +256,7 @@ class Turn:
             payload: Plain JSON (see `as_payload`).
             to: The recipients (see `Session.reserve_instance`).
             awaits: Whether the turn will `receive` an answer.
+            traceparent: The W3C trace context of a new event, if it has one.
 
         Returns:
             The event's id; empty, if the monitor has stopped.
@@ -276,7 +274,7 @@ class Turn:
             self.pass_on(event, to)
             self._send([], answers)
         else:
-            event = self._send([Output(payload, to)], answers)[0]
+            event = self._send([Output(payload, to, traceparent=traceparent)], answers)[0]
         if sent is not None:
             sent.append((event, payload, {to[0]}))
             del sent[:-MOST_SENT]

@@ -7,5 +7,6 @@
   attributes say) and `calls` (calls between turns); `own_spans`: those of our export.
 - `coding_sessions`, `inboxes`, `trajectories`: files of coding agents. `talks`: what they say of an
   agent. `threads`: the records of it.
+- `joined_runs`: journals of several processes as one run.
 - `exports`: the table of writers.
 """

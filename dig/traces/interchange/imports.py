@@ -12,9 +12,9 @@ from pathlib import Path
 
 from dig._util.registry import Registry
 from dig.errors import JournalError, SettingsError, TraceError
-from dig.graph.records import Limits, Record, Run
+from dig.graph.records import Emit, Limits, Record, Run
 from dig.traces.journal.journal import Journal
-from dig.traces.journal.reader import TRACE
+from dig.traces.journal.reader import TRACE, read_records
 
 from .coding_sessions import is_session, is_subagent, read_session
 from .inboxes import is_team, is_team_part, read_team
@@ -52,6 +52,12 @@ def _span_rows(path: Path) -> list[SpanRow]:
     return read_rows(path, read_text(path))
 
 
+def _join(*paths: Path) -> tuple[list[Record], Guesses]:
+    from .joined_runs import join_runs  # no check needs it
+
+    return join_runs(*paths)
+
+
 LOG = "log"
 FORMATS: Mapping[str, Format] = Registry(
     "formats",
@@ -60,6 +66,15 @@ FORMATS: Mapping[str, Format] = Registry(
         "claude-code": Format(read_session, is_session, is_part=is_subagent),
         "claude-team": Format(read_team, is_team, is_part=is_team_part),
         "atif": Format(read_trajectory, is_trajectory),
+        "runs": Format(
+            _join,
+            lambda path, head: is_trace(head),
+            lambda path: (
+                row.traceparent
+                for row in read_records(path)
+                if isinstance(row, Emit) and row.traceparent
+            ),
+        ),
         "spans": Format(
             lambda *paths: as_run(paths, [row for path in paths for row in _span_rows(path)]),
             lambda path, head: is_spans(head),
@@ -103,6 +118,7 @@ def import_file(path: Path, format: str | None = None, more: Sequence[Path] = ()
         SettingsError: There is no such format, or a run of it is one file.
         TraceError: The file cannot be read, or is not of this format.
     """
+    path, *more = (file / TRACE if file.is_dir() else file for file in (path, *more))
     name = format or _fitting(path, head_of(path))
     if name not in FORMATS:
         raise SettingsError(f"there is no format {name!r}; known are: {', '.join(FORMATS)}")
@@ -117,6 +133,12 @@ def _fitting(path: Path, head: str) -> str:
     return next(name for name in names if FORMATS[name].fits(path, head))
 
 
+def is_trace(head: str) -> bool:
+    """Whether a file that begins like this is a trace of ours."""
+    # A run's own words may look like any format; with quotation marks a key is no word.
+    return '"kind":"run"' in head.partition("\n")[0].replace(" ", "")
+
+
 def foreign_format(path: Path) -> str | None:
     """The format of another program's file; ``None``: a trace, or nothing known.
 
@@ -126,8 +148,7 @@ def foreign_format(path: Path) -> str | None:
     if path.name.endswith(".dig.jsonl") or not path.is_file():
         return None
     head = head_of(path)
-    # A run's own words may look like any format; with quotation marks a key is no word.
-    if '"kind":"run"' in head.partition("\n")[0].replace(" ", ""):
+    if is_trace(head):
         return None
     name = _fitting(path, head)
     return None if name == LOG else name

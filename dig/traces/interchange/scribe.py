@@ -169,6 +169,11 @@ class Scribe:
             self._guests.remove(agent)
             self._write(records.Leave(*self._stamp(), agent))
 
+    def copy(self, record: Record) -> None:
+        """Write a record of another trace, as of now."""
+        t, us = self._stamp()
+        self._write(replace(record, t=t, us=us))
+
     def incident(self, what: str, detail: Any) -> None:
         """Write an incident."""
         self._write(records.IncidentRow(*self._stamp(), what, detail))

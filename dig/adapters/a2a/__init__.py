@@ -1,0 +1,45 @@
+"""A2A: clients of remote agents, and executors of served agents (docs/wrapping-a2a.md).
+
+- `words`: the contents of messages and tasks, and how a task ends.
+- `calls`: a message to an agent until its answer, on either side.
+- `team`: the members of a team, and their methods that are replaced.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dig.adapters.base import Attached, Session, WrapPlan, importing
+
+__all__ = ["plan"]
+
+VERSIONS = ("1.1.0", "1.4")
+"""The lowest version of the SDK that this was tested with, and the first that it was not."""
+
+CAN = frozenset({"annotate", "tell", "hold", "stop"})
+"""The capabilities of every team."""
+
+CAN_SERVE = CAN | {"bounce", "meter", "hand_back"}
+"""The capabilities of a team with an executor, which can be called again."""
+
+
+def plan(team: Any) -> WrapPlan:
+    """Plan the wrapping of clients and executors; refuse other teams.
+
+    Args:
+        team: A client, an executor or its request handler, or several of them, by name or as a
+            list.
+
+    Raises:
+        SettingsError: A member is something else, or the SDK is not one that was tested.
+    """
+    with importing("A2A SDK", ("a2a-sdk",), VERSIONS, extra="a2a"):
+        from .team import WatchedTeam, members_of
+    members = members_of(team)
+
+    def attach(session: Session) -> Attached:
+        return Attached(team, WatchedTeam(session, members).restore)
+
+    can = CAN_SERVE if any(member.is_served for member in members) else CAN
+    names = tuple(dict.fromkeys(member.name for member in members))
+    return WrapPlan("a team of A2A agents", names, attach, can)

@@ -1,0 +1,122 @@
+"""A message to an agent until the answer: by a client, or to an executor."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import nullcontext
+from typing import Any
+
+from a2a.client.errors import A2AClientError
+
+from dig.adapters.base import CalledOffError, HookedCall, Session, inside
+
+from .words import AgentWords
+
+LEFT = CalledOffError("the caller wants no more of the answer")
+"""The reason in a trace for a stream that was left before its end."""
+
+FORGOTTEN = CalledOffError("too many tasks wait for an answer, and this one waits longest")
+"""The reason in a trace for a task that is not waited for any more."""
+
+MOST_WAITING = 1_000
+"""The number of tasks of a team that are known to wait for somebody's answer."""
+
+
+class TaskCall(HookedCall):
+    """A message to an agent, until the answer.
+
+    Attributes:
+        reading: What the agent has said.
+        is_over: Whether the end was reported.
+        is_asking: Whether the agent waits for somebody's answer.
+        is_served: Whether an executor of the same session reports what the agent says.
+    """
+
+    def __init__(self, session: Session, agent: str, payload: Any, **more: Any) -> None:
+        """Report the message to the monitor; see `HookedCall`."""
+        self.reading = AgentWords()
+        self.is_over = self.is_asking = self.is_served = False
+        super().__init__(session, agent, payload, **more)
+
+    async def take(self, event: Any) -> bool:
+        """Report an event of the agent; returns whether the answer has come back."""
+        if self.is_over:
+            return False
+        if self.is_asking:  # it had its answer by another way, and goes on
+            self.resume(None)
+        self.guard.run(self.reading.take, event, default=None)
+        if self.reading.end == "answer":
+            return await self.hand_over(self.reading.payload)
+        if self.reading.end == "asks":
+            await self._ask()
+        elif self.reading.end:
+            told = f"the task was {self.reading.end}: {self.reading.payload}"
+            kind = CalledOffError if self.reading.end == "canceled" else A2AClientError
+            self.fail(kind(told))
+        return False
+
+    async def hand_over(self, payload: Any) -> bool:
+        """Report the answer, once; returns whether the answer has come back."""
+        if self.is_over:
+            return False
+        with self:
+            is_back = await self.answer(payload)
+        self.is_over = not is_back
+        if is_back:
+            self.reading = AgentWords()
+        return is_back
+
+    def resume(self, payload: Any) -> None:
+        """Go on after a question, with the answer."""
+        self.is_asking, self.reading = False, AgentWords()
+        self.guard.run(self.turn.resumes, payload, default=None)
+
+    async def _ask(self) -> None:
+        if self._caller is None:
+            self.is_asking = True
+            self.guard.run(self.turn.waits, default=None)  # until a message about the task comes
+        else:
+            await self.hand_over({"$asks": self.reading.payload})
+
+    def _fail(self, error: BaseException) -> None:
+        if not self.is_over:
+            self.is_over = True
+            super()._fail(error)
+
+
+async def read(call: TaskCall, items: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
+    """Pass a client's stream through, and hold the last item until the answer is released."""
+    try:
+        while True:
+            with nullcontext() if call.is_served else call:
+                with inside(call.turn):
+                    item = await anext(items, None)
+                if item is not None and not call.is_served:
+                    await call.take(getattr(item, item.WhichOneof("payload")))
+            if item is None:
+                break
+            yield item
+        if not (call.is_asking or call.is_served):
+            await call.hand_over(call.reading.payload)
+    finally:
+        if not (call.is_asking or call.is_served):
+            call.fail(LEFT)
+        await items.aclose()
+
+
+class WaitingTasks:
+    """Calls with waiting agents, by task; the longest waiting first."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, TaskCall] = {}
+
+    def note(self, call: TaskCall) -> None:
+        """Remember a call with a waiting agent."""
+        if call.is_asking:
+            self._calls[call.reading.task] = call
+        if len(self._calls) > MOST_WAITING:
+            self._calls.pop(next(iter(self._calls))).fail(FORGOTTEN)
+
+    def take(self, task: str | None) -> TaskCall | None:
+        """Take the call of a waiting task; ``None``: no task waits."""
+        return self._calls.pop(task or "", None)
