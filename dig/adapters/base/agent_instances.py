@@ -18,6 +18,7 @@ class AgentInstances:
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
         self._begun: dict[str, bool] = {}  # reserved instance -> whether its turn has begun
+        self._assigned: set[str] = set()  # to a request, for further turns
         self._agents: dict[str, tuple[str, int]] = {}  # further instance -> its agent, its number
         self._free: dict[str, list[int]] = {}  # agent -> a heap of the numbers to be given next
 
@@ -57,8 +58,24 @@ class AgentInstances:
         held = (*state.buffer.values(), *state.incoming.values())
         return not any(event.work and event.id not in besides for event in held)
 
+    def keep(self, instance: str) -> None:
+        """Keep an instance beyond the end of a turn, until `release`.
+
+        An agent remembers what its instance has seen, so an instance that comes back to a request
+        must not have worked for another one meanwhile.
+        """
+        self._assigned.add(instance)
+
+    def end_turn(self, instance: str) -> None:
+        """Give back the instance of an ended turn, except a kept instance."""
+        if instance in self._assigned:
+            self._begun[instance] = False
+        else:
+            self.release(instance)
+
     def release(self, instance: str) -> None:
-        """Give back the instance of an ended or cancelled turn."""
+        """Give back the instance of a cancelled turn, or a kept instance."""
+        self._assigned.discard(instance)
         if self._begun.pop(instance, None) is None or instance not in self._agents:
             return
         agent, number = self._agents.pop(instance)

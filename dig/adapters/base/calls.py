@@ -6,13 +6,13 @@ docs/wrapping.md has the rules, and what an exception or a cancellation leaves b
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable
 from functools import partial
 from inspect import iscoroutine
 from typing import TYPE_CHECKING, Any
 
 from dig.errors import BudgetExceeded, BudgetStop
-from dig.graph.records import TOOL, TOOL_CALL, Failure
+from dig.graph.records import HANDOFF, TOOL, TOOL_CALL, Failure
 
 from .context import enclosing, inside
 from .guard import in_step
@@ -312,7 +312,7 @@ class HookedCall(Call):
     """The call of an agent under a framework with hooks.
 
     Attributes:
-        turn: The turn of the agent, after `begin`.
+        turn: The turn of the agent at work, after `begin`.
         may_bounce: Whether an answer to the outside can come back at this moment.
     """
 
@@ -333,22 +333,66 @@ class HookedCall(Call):
         self.turn = Turn(session.guard, session.holds, "", ())
         self.may_bounce = may_bounce
         self.limits = (*self.limits, *limits)
+        self._seats: dict[str, str] = {}  # agent that has handed over -> the instance that it keeps
         super().__init__(
             session, agent, payload, bounces=lambda: self.may_bounce, traceparent=traceparent
         )
 
+    @property
+    def agent(self) -> str:
+        """The name of the agent with the floor."""
+        return self._agent
+
     async def begin(self) -> Turn:
-        """Begin the agent's turn, after the release of the call."""
+        """Begin the turn of the agent with the floor, after the release of the event.
+
+        At a limit of the budget after a hand-over, the entry agent has the floor instead, once,
+        with a note.
+        """
         self.turn = await self._begin_when_released()
         return self.turn
 
+    def readdress(self, agent: str) -> None:
+        """Give the floor to another agent, before the first turn or in place of a next turn."""
+        instance = self._seat(agent)
+        self._session.withdraw(self._instance, (self.event,), instance)
+        self._agent, self._instance = agent, instance
+
+    @in_step(None)
+    def hand_over(self, agent: str, payload: Any, dropped: Iterable[Any] = ()) -> None:
+        """End the turn, and give the floor to another agent; `begin` begins the next turn.
+
+        Args:
+            agent: The next agent.
+            payload: The words of the agent that hands over, as plain JSON.
+            dropped: The payloads of further hand-overs, which the framework does not carry out.
+        """
+        self._session.instances.keep(self.turn.instance)
+        self._seats[self._agent], instance = self.turn.instance, self._seat(agent)
+        handed = self.turn.hand_over(instance, payload, HANDOFF, dropped=dropped)
+        self.event, self._payload = next(iter(handed.events), ""), payload
+        self._agent, self._instance, self._turn = agent, instance, None
+
     async def answer(self, result: Any) -> bool:
         """Hand over the agent's answer; returns whether the answer has come back to the agent."""
-        return await self._was_bounced(self.turn, self._payload_of(result))
+        is_back = await self._was_bounced(self.turn, self._payload_of(result))
+        if not is_back:
+            self._leave_seats()
+        return is_back
+
+    @in_step(None)
+    def answer_now(self, result: Any) -> None:
+        """Report an answer already in the hands of the caller: no answer to send back."""
+        self.may_bounce, turn = False, self._turn or self._begin_turn()
+        self._send_answer(turn, self._payload_of(result))
+        self._session.release(self._answer)
+        self._deliver_answer(turn)
+        self._leave_seats()
 
     def fail(self, error: BaseException) -> None:
         """End the call without an answer; the error is not raised."""
         self._fail(error)
+        self._leave_seats()
 
     def hands_back(self, error: BaseException) -> bool:
         """Whether the agent has the last turn of a request stopped by an error at a limit.
@@ -357,6 +401,25 @@ class HookedCall(Call):
             BudgetExceeded: The agent has had its last turn.
         """
         return self._hands_back(self.turn, error)
+
+    def _begin(self) -> Turn:
+        turn, account = self.guard.run(self._begin_if_allowed, default=None), self._refused
+        if account is None or self._caller is not None or not self._seats:
+            return turn or super()._begin()
+        if not self._session.hand_back(account):
+            raise account.exceeded()
+        self.readdress(account.entry)
+        turn = self._begin_turn()
+        turn.notebook.texts.append(account.note)
+        return turn
+
+    def _seat(self, agent: str) -> str:
+        return self._seats.get(agent) or self._session.reserve_instance(agent)
+
+    def _leave_seats(self) -> None:
+        for instance in self._seats.values():
+            self._session.release_instance(instance)
+        self._seats.clear()
 
 
 class ToolCalls:

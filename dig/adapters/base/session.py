@@ -451,7 +451,7 @@ class Session:
 
     def _end_turn(self, turn: Turn) -> None:
         self._turns.pop(turn, None)
-        self.instances.release(turn.instance)
+        self.instances.end_turn(turn.instance)
 
     def _finish(self, outcome: Outcome, reason: str) -> None:
         self.guard.ask(self.monitor.finish, outcome)
