@@ -18,7 +18,7 @@ from .test_architecture import MODULES, ROOT, imported
 LINES = {
     "dig": 213,
     "_util": 678,
-    "adapters": 10_933,
+    "adapters": 11_286,
     "cli": 2_462,
     "detectors": 4_998,
     "diagnosis": 6_837,
@@ -33,8 +33,8 @@ LINES = {
 }
 
 # What a command imports at any time; packages' own `__init__` are not counted.
-IMPORTED = {"dig.cli.check": 13_273, "dig.cli.report": 10_777, "dig.cli.run": 24_700}
-LOADED_BY_WRAP = 12_792
+IMPORTED = {"dig.cli.check": 13_277, "dig.cli.report": 10_777, "dig.cli.run": 24_700}
+LOADED_BY_WRAP = 12_849
 """What is loaded when a wrapped team of plain callables has answered."""
 
 # All packages together: fillers per 1,000 names, participles and leaning first lines in per cent.

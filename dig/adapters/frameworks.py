@@ -24,17 +24,22 @@ KINDS = (
     ("ag2.", "dig.adapters.ag2"),
     ("pydantic_ai.", "dig.adapters.pydantic_ai"),
     ("a2a.", "dig.adapters.a2a"),
+    ("llama_index.", "dig.adapters.llama_index"),
+    ("workflows.workflow.", "dig.adapters.llama_index"),
 )
 """Prefixes of the modules of classes, and the modules of adapters; all other teams are `plain`."""
 
-COLLECTED = ("a2a.", "pydantic_ai.")
-"""The frameworks whose agents know nothing of each other: a team is a collection of them."""
+COLLECTED = ("a2a.", "pydantic_ai.", "llama_index.", "workflows.workflow.")
+"""The frameworks whose agents may know nothing of each other, so that a team may be several."""
+
+SHARED = {"agents.agent.": "agents:Runner", "workflows.workflow.": "workflows.events:StopEvent"}
+"""By a prefix that may be a user's own: a module of the framework, and what it has."""
 
 PLAIN = "dig.adapters.plain.adapter"
 
 NOT_YET = (
     "agno", "autogen", "beeai_framework", "camel", "crewai", "dspy", "google.adk", "haystack",
-    "haystack_experimental", "langroid", "letta", "llama_index", "metagpt",
+    "haystack_experimental", "langroid", "letta", "metagpt",
     "semantic_kernel", "smolagents", "strands", "swarm", "swarms",
 )  # fmt: skip
 """The packages of frameworks without adapter: as plain objects their teams would show no messages
@@ -67,8 +72,9 @@ def adapter_of(team: Any) -> Adapter:
     for prefix, module in KINDS:
         if not any(origin.startswith(prefix) for origin in origins):
             continue
-        # Users have packages called `agents` of their own; the SDK's has a Runner.
-        if not prefix.startswith("agents.") or hasattr(sys.modules.get("agents"), "Runner"):
+        # Users have packages called so of their own.
+        package, _, its_own = SHARED.get(prefix, "").partition(":")
+        if not package or hasattr(sys.modules.get(package), its_own):
             return _load(module, team)
     refused = next((f for f in NOT_YET if any(o.startswith(f"{f}.") for o in origins)), None)
     if refused is not None:

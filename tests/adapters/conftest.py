@@ -14,6 +14,7 @@ FRAMEWORKS = {
     "a2a": "a2a", "ag2": "ag2", "agent_framework": "agent_framework",
     "autogen": "autogen_agentchat", "langgraph": "langgraph", "openai_agents": "agents.testing",
     "pydantic_ai": "pydantic_ai",
+    "llama_index": "llama_index.core",
 }  # fmt: skip
 """By the beginning of the names of its files of tests: what a framework must have installed."""
 

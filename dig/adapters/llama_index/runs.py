@@ -1,0 +1,249 @@
+"""A run, from the call to the result: the agent at work, notes, tools, and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from llama_index.core.agent.react.types import ObservationReasoningStep
+from llama_index.core.agent.workflow import AgentOutput
+from llama_index.core.llms import ChatMessage
+from workflows.errors import WorkflowCancelledByUser, WorkflowRuntimeError, WorkflowTimeoutError
+from workflows.runtime.types.results import WaitingForEvent
+
+from dig.adapters.base import NOTE, CalledOffError, HookedCall, Session, ToolCalls, inside
+from dig.errors import BudgetExceeded, BudgetStop
+
+CALLED_OFF = CalledOffError("the run was cancelled")
+"""The reason in a trace for a run whose caller wants no more of it."""
+
+HANDOFF_TOOL = "handoff"
+"""The tool of LlamaIndex that names the next agent."""
+
+running: ContextVar[WatchedRun | None] = ContextVar("dig_llama_index_run", default=None)
+"""The run that the running code belongs to."""
+
+
+class WatchedRun:
+    """A run of a workflow of agents, or of a single agent."""
+
+    def __init__(
+        self, session: Session, agents: Mapping[str, tuple[Any, Callable[..., Any]]], entry: str,
+        question: Any, *, tools: bool,
+    ) -> None:  # fmt: skip
+        """Report the call of a run.
+
+        Args:
+            session: The session of the team.
+            agents: The agents of the team, by name, each with its own `take_step`.
+            entry: The agent that begins.
+            question: The words of the user.
+            tools: Whether the calls of tools are events.
+        """
+        self._session, self._agents = session, agents
+        self._call = HookedCall(session, entry, question, limits=(WorkflowTimeoutError,))
+        self._tools, self._shows_tools = ToolCalls(session), tools
+        self._has_begun = self._is_last = self._is_over = False
+        self._shown_notes = self._repeated = 0
+        self._output: AgentOutput | None = None
+        self._bounced: AgentOutput | None = None
+        self._waiting: list[tuple[str, str]] = []  # tools that wait for an event from outside
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent at work."""
+        return self._call.agent
+
+    def is_of(self, session: Session) -> bool:
+        """Whether the run belongs to a session, and goes on."""
+        return self._session is session and not self._is_over
+
+    async def take_step(
+        self, name: str, context: Any, messages: list[Any], tools: Any, memory: Any
+    ) -> Any:
+        """Take a step of an agent, the first or a further step of a turn."""
+        # At none left, LlamaIndex takes no answer.
+        steps_left = await context.store.get("max_iterations", default=0) - 1
+        steps_left -= await context.store.get("num_iterations", default=0)
+        await self._give_floor(name)
+        agent, step = self._agents[self.agent]
+        if self.agent != name:  # a limit of the budget: the entry agent hands back what there is
+            await context.store.set("current_agent_name", self.agent)
+            is_instructed = bool(self._agents[name][0].system_prompt)
+            instruction = ChatMessage(role="system", content=agent.system_prompt)
+            messages = [instruction, *messages[is_instructed:]][not agent.system_prompt :]
+        messages = await self._annotate(agent, context, messages)
+        with inside(self._call.turn):
+            try:
+                output = await step(context, messages, () if self._is_last else tools, memory)
+            except Exception as error:
+                if self._bounced is None or isinstance(error, BudgetExceeded):
+                    raise
+                return await self._let_first_stand(repr(error))
+        usage = output.raw.get("usage") if isinstance(output.raw, Mapping) else None
+        if isinstance(usage, Mapping):
+            self._call.turn.spend({"model": output.raw.get("model"), **usage})
+        return await self._conclude(output, steps_left)
+
+    async def call_tool(
+        self, original: Callable[..., Any], context: Any, tool: Any, arguments: Any
+    ) -> Any:
+        """Call a tool, inside the turn of the agent."""
+        if not self._has_begun:  # of a conversation that was stored while this tool waited
+            await self._give_floor(await context.store.get("current_agent_name", self.agent))
+        turn, name, guard = self._call.turn, tool.metadata.get_name(), self._session.guard
+        key, call = (name, repr(arguments)), object()
+        if key in self._waiting:
+            self._waiting.remove(key)
+            guard.run(turn.resumes, default=None)
+        shows = self._shows_tools and name != HANDOFF_TOOL
+        if shows:
+            event = guard.run(self._tools.call, call, turn, name, arguments, default="")
+            await self._session.wait_until_released(event)
+            guard.run(self._tools.begin, call, default=None)
+        try:
+            with inside(turn):
+                output = await original(context, tool, arguments)
+            if shows and not output.is_error:
+                event = guard.run(self._tools.complete, call, output.content, default="")
+                await self._session.wait_until_released(event)
+                guard.run(self._tools.receive, call, default=None)
+        except BaseException as error:
+            guard.run(self._tools.fail, call, error, default=None)
+            if isinstance(error, WaitingForEvent):
+                self._waiting.append(key)
+                guard.run(turn.waits, default=None)
+            raise
+        if shows and output.is_error:
+            raised = getattr(output, "exception", None) or RuntimeError(output.content)
+            guard.run(self._tools.fail, call, raised, default=None)
+        return output
+
+    def fail(self, error: BaseException) -> None:
+        """End a run without an answer."""
+        self._is_over = True
+        self._session.guard.run(self._tools.give_up, CALLED_OFF, default=None)
+        self._call.fail(CALLED_OFF if isinstance(error, WorkflowCancelledByUser) else error)
+
+    def end(self, task: Any) -> None:
+        """End a run with the result or the error of the handler's task."""
+        error = CALLED_OFF if task.cancelled() else task.exception()
+        if self._is_over:
+            return
+        if error is not None:
+            self.fail(error)
+            return
+        self._is_over, result = True, task.result().result
+        self._call.answer_now(_text(result) if isinstance(result, AgentOutput) else result)
+
+    async def _give_floor(self, name: str) -> None:
+        """Begin the turn of an agent, or continue the turn while the budget lasts.
+
+        Raises:
+            WorkflowRuntimeError: The budget of a run within another one is used up.
+            BudgetExceeded: That of a run from outside is, and its agent has had its last turn.
+        """
+        call = self._call
+        if self._has_begun and name == self.agent:
+            self._check_budget()
+            return
+        if self._has_begun:
+            call.hand_over(name, *self._handoffs(name))
+        elif name != self.agent:
+            call.readdress(name)
+        self._has_begun, self._shown_notes = True, 0
+        try:
+            await call.begin()
+        except BudgetStop as stop:
+            account = self._session.refuses(call.event)
+            raise WorkflowRuntimeError(account.note if account else "") from stop
+        self._is_last = self.agent != name
+
+    def _handoffs(self, to: str) -> tuple[Any, list[Any]]:
+        """The words for the next agent, and the words of dropped hand-overs."""
+        output: Any = self._output
+        payloads = [
+            {"handoff": call.tool_kwargs.get("to_agent"), "said": _text(output),
+             "with": call.tool_kwargs.get("reason")}
+            for call in ((output and output.tool_calls) or ()) if call.tool_name == HANDOFF_TOOL
+        ]  # fmt: skip
+        payloads = [{key: text for key, text in each.items() if text} for each in payloads]
+        mine = [payload for payload in payloads if payload.get("handoff") == to]
+        dropped = [payload for payload in payloads if payload.get("handoff") != to]
+        return (mine or [{"handoff": to}])[-1], dropped
+
+    def _check_budget(self) -> None:
+        events = (event.id for event in self._call.turn.events)
+        account = None if self._is_last else self._session.refuses(*events, but="turns")
+        if account is not None:
+            error = WorkflowRuntimeError(account.note)
+            if not self._call.hands_back(error):
+                raise error
+            self._is_last = True
+
+    def _notes(self) -> list[str]:
+        none: tuple[str, ...] = ()
+        notes = self._session.guard.run(self._call.turn.listen, default=none)
+        return [NOTE.format(note) for note in notes]
+
+    async def _annotate(self, agent: Any, context: Any, messages: list[Any]) -> list[Any]:
+        """Put new notes at the end of a conversation."""
+        # After an answer that came back LlamaIndex repeats the question before the notes, and both
+        # before the answer, since the scratchpad of an agent comes after all messages.
+        if self._repeated:
+            messages, self._repeated = messages[: -self._repeated - 1], 0
+        notes = self._notes()
+        fresh, self._shown_notes = notes[self._shown_notes :], len(notes)
+        if key := getattr(agent, "reasoning_key", ""):
+            steps = [ObservationReasoningStep(observation=note) for note in fresh]
+        # After a message of the user an agent would have to make its first choice again.
+        elif getattr(agent, "initial_tool_choice", None) is None:
+            key, steps = getattr(agent, "scratchpad_key", ""), _from_user(fresh)
+        if not key:
+            return [*messages, *_from_user(notes)]
+        if fresh:
+            await context.store.set(key, [*await context.store.get(key, default=[]), *steps])
+        return messages
+
+    async def _conclude(self, output: AgentOutput, steps_left: int) -> AgentOutput:
+        """Hand over an answer, or try again with the notes beside a bounced answer."""
+        call = self._call
+        if output.tool_calls or output.retry_messages or steps_left < 1:
+            if self._is_last and output.tool_calls:
+                call.hands_back(WorkflowRuntimeError("the last turn was no answer"))
+            if self._bounced is not None and steps_left <= 1:
+                return await self._let_first_stand("no steps are left")
+            if steps_left < 1:
+                call.limits = (*call.limits, WorkflowRuntimeError)
+            self._output = output
+            return output
+        call.may_bounce = steps_left > 1 and not self._is_last
+        if await call.answer(_text(output)):
+            if notes := self._notes()[self._shown_notes :]:
+                self._bounced = output.model_copy()
+                output.retry_messages, self._repeated = _from_user(notes), len(notes)
+                return output
+            call.may_bounce = False  # nothing to go on with: the monitor has failed
+            await call.answer(_text(output))
+        self._is_over = True
+        return output
+
+    async def _let_first_stand(self, reason: str) -> Any:
+        """Answer with the bounced answer, for lack of a better answer."""
+        guard, detail = self._session.guard, {"agent": self.agent, "why": reason}
+        guard.run(guard.incident, "bounce failed", detail, default=None)
+        self._call.may_bounce, self._is_over = False, True
+        await self._call.answer(_text(self._bounced))
+        return self._bounced
+
+
+def _text(output: Any) -> str:
+    """The words of an agent; of a ReAct agent the answer alone, without thoughts."""
+    text = output.response.content or ""
+    return text.partition("Answer:")[2].strip() or text
+
+
+def _from_user(notes: list[str]) -> list[ChatMessage]:
+    """Messages of the user, since notes quote agents."""
+    return [ChatMessage(role="user", content=note) for note in notes]
