@@ -4,11 +4,8 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-# How many times faster than real time the demo runs. With its seed a team gets stuck, submits too
-# early, is healed and counts right; unwatched it has no answer. Agents count without mistakes, so
-# that all failures are those of the team.
+# How many times faster than real time the demo runs.
 SPEED ?= 10
-DEMO := --agents 6 --size 10000 --seed 651 --habit error=0
 
 # Which random traces and schedules the campaign looks at: COUNT of them, from number SEED on.
 SEED ?= 0
@@ -73,9 +70,7 @@ help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/.run-stamp  ## Watch six agents count numbers, live (SPEED=10), and see them unwatched
-	@echo "Six agents without a language model count numbers. Their times are simulated, and pass $(SPEED)"
-	@echo "times as fast as yours; so are errors in reading, which are left out here (--habit error=0)."
-	@$(BIN)/digmon run count-frequency $(DEMO) --speed $(SPEED) --twin
+	@$(BIN)/digmon demo --speed $(SPEED)
 
 demo-nats: .venv-nats/.stamp  ## Watch a team in three processes: an agent and the monitor are killed
 	@.venv-nats/bin/python examples/nats/demo.py
