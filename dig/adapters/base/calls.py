@@ -359,7 +359,7 @@ class HookedCall(Call):
         self._agent, self._instance = agent, instance
 
     @in_step(None)
-    def hand_over(self, agent: str, payload: Any, dropped: Iterable[Any] = ()) -> None:
+    def give_floor(self, agent: str, payload: Any, dropped: Iterable[Any] = ()) -> None:
         """End the turn, and give the floor to another agent; `begin` begins the next turn.
 
         Args:
