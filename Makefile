@@ -13,8 +13,8 @@ COUNT ?= 100000
 
 # The frameworks whose wrappers are tested, all in one environment: the extra NAME, and what else
 # its tests need, which have its name.
-WRAPS := a2a ag2 agent-framework autogen langgraph llama-index openai-agents pydantic-ai
-WRAPPED := dev,a2a,ag2,agent-framework,autogen,langgraph,llama-index,openai-agents,pydantic-ai
+WRAPS := a2a ag2 agent-framework autogen google-adk langgraph llama-index openai-agents pydantic-ai
+WRAPPED := dev,a2a,ag2,agent-framework,autogen,google-adk,langgraph,llama-index,openai-agents,pydantic-ai
 ALSO_a2a := uvicorn
 ALSO_agent-framework := 'agent-framework-orchestrations~=1.4.0'
 ALSO_autogen := 'autogen-ext[openai]'

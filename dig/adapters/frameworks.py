@@ -23,6 +23,7 @@ KINDS = (
     ("agent_framework.", "dig.adapters.agent_framework"),
     ("ag2.", "dig.adapters.ag2"),
     ("pydantic_ai.", "dig.adapters.pydantic_ai"),
+    ("google.adk.", "dig.adapters.google_adk"),
     ("a2a.", "dig.adapters.a2a"),
     ("llama_index.", "dig.adapters.llama_index"),
     ("workflows.workflow.", "dig.adapters.llama_index"),
@@ -38,7 +39,7 @@ SHARED = {"agents.agent.": "agents:Runner", "workflows.workflow.": "workflows.ev
 PLAIN = "dig.adapters.plain.adapter"
 
 NOT_YET = (
-    "agno", "autogen", "beeai_framework", "camel", "crewai", "dspy", "google.adk", "haystack",
+    "agno", "autogen", "beeai_framework", "camel", "crewai", "dspy", "haystack",
     "haystack_experimental", "langroid", "letta", "metagpt",
     "semantic_kernel", "smolagents", "strands", "swarm", "swarms",
 )  # fmt: skip

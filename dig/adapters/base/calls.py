@@ -314,7 +314,10 @@ class HookedCall(Call):
     Attributes:
         turn: The turn of the agent at work, after `begin`.
         may_bounce: Whether an answer to the outside can come back at this moment.
+        is_last: Whether the turn is the last turn of a request at a limit, after a hand-over.
     """
+
+    is_last = False
 
     def __init__(
         self, session: Session, agent: str, payload: Any, *, may_bounce: bool = True,
@@ -359,18 +362,24 @@ class HookedCall(Call):
         self._agent, self._instance = agent, instance
 
     @in_step(None)
-    def give_floor(self, agent: str, payload: Any, dropped: Iterable[Any] = ()) -> None:
+    def give_floor(
+        self, agent: str, payload: Any, dropped: Iterable[Any] = (), *, silent: bool = False
+    ) -> None:
         """End the turn, and give the floor to another agent; `begin` begins the next turn.
 
         Args:
             agent: The next agent.
             payload: The words of the agent that hands over, as plain JSON.
             dropped: The payloads of further hand-overs, which the framework does not carry out.
+            silent: Whether the agent says nothing of its own (see `Turn.hand_over`).
         """
         self._session.instances.keep(self.turn.instance)
         self._seats[self._agent], instance = self.turn.instance, self._seat(agent)
-        handed = self.turn.hand_over(instance, payload, HANDOFF, dropped=dropped)
-        self.event, self._payload = next(iter(handed.events), ""), payload
+        handed = self.turn.hand_over(
+            instance, payload, HANDOFF, silent=silent, dropped=dropped, available=(self.event,)
+        )
+        self.event = next(iter(handed.events), "")
+        self._payload = self._payload if handed.is_passed_on else payload
         self._agent, self._instance, self._turn = agent, instance, None
 
     async def answer(self, result: Any) -> bool:
@@ -392,7 +401,16 @@ class HookedCall(Call):
     def fail(self, error: BaseException) -> None:
         """End the call without an answer; the error is not raised."""
         self._fail(error)
-        self._leave_seats()
+
+    def refused(self) -> Account | None:
+        """The account of a request at a limit; ``None``: the agent may go on."""
+        events = (event.id for event in self.turn.events)
+        return self._session.refuses(*events, but="turns")
+
+    def keep_answer(self, error: BaseException) -> None:
+        """Let the first answer stand after an error of the agent."""
+        self.may_bounce = False
+        self.guard.incident("bounce failed", {"agent": self.turn.instance, "why": repr(error)})
 
     def hands_back(self, error: BaseException) -> bool:
         """Whether the agent has the last turn of a request stopped by an error at a limit.
@@ -408,10 +426,15 @@ class HookedCall(Call):
             return turn or super()._begin()
         if not self._session.hand_back(account):
             raise account.exceeded()
-        self.readdress(account.entry)
-        turn = self._begin_turn()
+        if self._agent != account.entry:
+            self.readdress(account.entry)
+        self.is_last, turn = True, self._begin_turn()
         turn.notebook.texts.append(account.note)
         return turn
+
+    def _fail(self, error: BaseException) -> None:
+        super()._fail(error)
+        self._leave_seats()
 
     def _seat(self, agent: str) -> str:
         return self._seats.get(agent) or self._session.reserve_instance(agent)
@@ -482,6 +505,21 @@ class ToolCalls:
         """
         if key in self._ends:
             self._open.pop(key)[0].receive(self._ends.pop(key), at_once=True)
+
+    async def release(
+        self, report: Callable[..., str], go_on: Callable[[Any], None], key: Hashable, *args: Any
+    ) -> None:
+        """Report a call or a result, and go on after the release; not inside a step.
+
+        Args:
+            report: `call` or `complete`.
+            go_on: `begin` or `receive`.
+            key: The framework's key of the call.
+            args: The further arguments of `report`.
+        """
+        guard = self._session.guard
+        await self._session.wait_until_released(guard.run(report, key, *args, default=""))
+        guard.run(go_on, key, default=None)
 
     def give_up(self, error: BaseException, caller: Turn | None = None) -> None:
         """Fail the open calls of a turn, by default of all turns."""
