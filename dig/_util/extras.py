@@ -1,4 +1,4 @@
-"""Imports of packages from an extra of dig-monitor."""
+"""Packages that only an extra of this package installs."""
 
 from __future__ import annotations
 

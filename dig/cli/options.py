@@ -3,12 +3,11 @@
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import Field, dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -167,8 +166,7 @@ def group_options(command: Callable[..., T]) -> Callable[..., T]:
             continue
         groups[name] = parameter.annotation
         for option in fields(parameter.annotation):
-            # Of two groups the first one's.
-            options.setdefault(option.name, _option(option, parameter.annotation))
+            options.setdefault(option.name, _option(option))  # of two groups the first one's
 
     @wraps(command)
     def run(**values: Any) -> T:
@@ -184,14 +182,10 @@ def group_options(command: Callable[..., T]) -> Callable[..., T]:
     return run
 
 
-def _option(field: Field[Any], group: Any) -> inspect.Parameter:
-    kind, shared = get_args(field.type)
-    option = copy(shared)  # other commands have it, too
-    option.rich_help_panel = (group.__doc__ or "").partition(".")[0].partition(":")[0]
+def _option(field: Field[Any]) -> inspect.Parameter:
     return inspect.Parameter(
-        field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
-        annotation=Annotated[kind, option],
-    )  # fmt: skip
+        field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
+    )
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from dig._util.files import open_file
 from dig._util.json_text import parse
 from dig.errors import RecordError, SettingsError, TraceError
 from dig.graph.records import SYSTEM
@@ -156,9 +155,7 @@ def read_conversation(
         SettingsError: The right answer is to be read from a file that has none.
     """
     if layout == "conversation":
-        steps = _of_trace(path)
-        with open_file(trace_path(path)) as file:
-            data = file.read()
+        steps, data = _of_trace(path), trace_path(path).read_bytes()
         document: Mapping[str, Any] = {}
     else:
         text = read_text(path)
