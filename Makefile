@@ -4,11 +4,8 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-# How many times faster than real time the demo runs. With its seed a team gets stuck, submits too
-# early, is healed and counts right; unwatched it has no answer. Agents count without mistakes, so
-# that all failures are those of the team.
+# How many times faster than real time the demo runs.
 SPEED ?= 10
-DEMO := --agents 6 --size 10000 --seed 651 --habit error=0
 
 # Which random traces and schedules the campaign looks at: COUNT of them, from number SEED on.
 SEED ?= 0
@@ -16,10 +13,8 @@ COUNT ?= 100000
 
 # The frameworks whose wrappers are tested, all in one environment: the extra NAME, and what else
 # its tests need, which have its name.
-WRAPS := a2a ag2 agent-framework autogen langgraph llama-index openai-agents pydantic-ai
-WRAPPED := dev,a2a,ag2,agent-framework,autogen,langgraph,llama-index,openai-agents,pydantic-ai
-# CrewAI needs an older `openai` than the OpenAI Agents SDK, so it has an environment of its own.
-APART := crewai
+WRAPS := a2a ag2 agent-framework autogen google-adk langgraph llama-index openai-agents pydantic-ai
+WRAPPED := dev,a2a,ag2,agent-framework,autogen,google-adk,langgraph,llama-index,openai-agents,pydantic-ai
 ALSO_a2a := uvicorn
 ALSO_agent-framework := 'agent-framework-orchestrations~=1.4.0'
 ALSO_autogen := 'autogen-ext[openai]'
@@ -75,9 +70,7 @@ help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/.run-stamp  ## Watch six agents count numbers, live (SPEED=10), and see them unwatched
-	@echo "Six agents without a language model count numbers. Their times are simulated, and pass $(SPEED)"
-	@echo "times as fast as yours; so are errors in reading, which are left out here (--habit error=0)."
-	@$(BIN)/digmon run count-frequency $(DEMO) --speed $(SPEED) --twin
+	@$(BIN)/digmon demo --speed $(SPEED)
 
 demo-nats: .venv-nats/.stamp  ## Watch a team in three processes: an agent and the monitor are killed
 	@.venv-nats/bin/python examples/nats/demo.py
@@ -123,13 +116,10 @@ nightly: .venv/.dev-stamp .venv-wrap/.stamp  ## Run all tests with all their cas
 	@$(BIN)/python -m pytest -q -n $(JOBS) --whole
 	@.venv-wrap/bin/python -m pytest -q -n $(JOBS) --whole tests/adapters tests/library
 
-test-wrap: .venv-wrap/.stamp test-wrap-crewai test-own-part  ## Run the tests of the wrappers against the real frameworks
+test-wrap: .venv-wrap/.stamp test-own-part  ## Run the tests of the wrappers against the real frameworks
 	@.venv-wrap/bin/python -m pytest -q -n $(JOBS) tests/adapters tests/library
 
-test-wrap-crewai: .venv-wrap-crewai/.stamp
-	@.venv-wrap-crewai/bin/python -m pytest -q -n $(JOBS) tests/adapters tests/library -k crew
-
-test-wrap-oldest: $(WRAPS:%=test-wrap-oldest-%) $(APART:%=test-wrap-oldest-%)  ## The same against the oldest versions
+test-wrap-oldest: $(WRAPS:%=test-wrap-oldest-%)  ## The same against the oldest versions
 
 test-wrap-oldest-%: .venv-wrap-oldest-%/.stamp
 	@.venv-wrap-oldest-$*/bin/python -m pytest -q -n $(JOBS) tests/adapters -k $(subst -,_,$*)
@@ -189,12 +179,6 @@ clean:  ## Remove .venv, caches and built files
 	@echo "Installing dig-monitor and the frameworks into .venv-wrap ..."
 	@'$(PYTHON)' -m venv .venv-wrap
 	@$(call install,.venv-wrap) -e '.[$(WRAPPED)]' $(foreach wrap,$(WRAPS),$(ALSO_$(wrap)))
-	@touch $@
-
-.venv-wrap-crewai/.stamp: pyproject.toml | $(BIN)/pip
-	@echo "Installing dig-monitor and CrewAI into .venv-wrap-crewai ..."
-	@'$(PYTHON)' -m venv .venv-wrap-crewai
-	@$(call install,.venv-wrap-crewai) -e '.[dev,crewai]' $(ALSO_crewai)
 	@touch $@
 
 .venv-docs/.stamp: pyproject.toml | $(BIN)/pip

@@ -245,6 +245,7 @@ def test_adapters_use_what_the_base_exports() -> None:
         for path in files
         for line, dots, name in imports_of(path)
         if not dots and name.startswith("dig.adapters.") and not _is_exported(name)
+        if not (path.name == "over_a2a.py" and name.startswith("dig.adapters.a2a."))  # joins two
     ]
     offenders += [
         f"{path}:{node.lineno}: base.{node.attr}"

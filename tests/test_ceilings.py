@@ -17,24 +17,24 @@ from .test_architecture import MODULES, ROOT, imported
 # Lines of code. A change that needs more raises its row in the same commit, and says why there.
 LINES = {
     "dig": 213,
-    "_util": 678,
-    "adapters": 11_620,
-    "cli": 2_462,
+    "_util": 710,
+    "adapters": 11_772,
+    "cli": 2_690,
     "detectors": 4_998,
-    "diagnosis": 6_837,
+    "diagnosis": 6_841,
     "faults": 1_308,
     "graph": 2_568,
     "lab": 9_067,
     "monitor": 2_116,
     "runtime": 4_587,
-    "show": 5_595,
+    "show": 5_722,
     "tasks": 2_694,
-    "traces": 7_002,
+    "traces": 7_020,
 }
 
 # What a command imports at any time; packages' own `__init__` are not counted.
-IMPORTED = {"dig.cli.check": 13_277, "dig.cli.report": 10_777, "dig.cli.run": 24_700}
-LOADED_BY_WRAP = 12_862
+IMPORTED = {"dig.cli.check": 13_340, "dig.cli.report": 10_841, "dig.cli.run": 24_738}
+LOADED_BY_WRAP = 12_921
 """What is loaded when a wrapped team of plain callables has answered."""
 
 # All packages together: fillers per 1,000 names, participles and leaning first lines in per cent.

@@ -48,6 +48,7 @@ FOREIGN = {
     "dig/runtime/llm/encoding.py _ROLE_MARK": 1,
     "dig/runtime/llm/faults.py _SHAPE": 1,
     "dig/show/gate/junit.py _NO_XML": 1,
+    "dig/show/runs/pruning.py _MADE": 1,
     "dig/tasks/newsgroups_posts.py _NAMES_GROUPS": 1,
     "dig/tasks/run/team_run.py name": 1,
     "dig/tasks/simulated/classifying.py _WORD": 1,
@@ -60,6 +61,9 @@ FOREIGN = {
 
 OWN = {
     "dig/adapters/base/plan.py _numbers": 1,  # the version of a package
+    "dig/cli/start.py _BOUND": 1,  # the metadata of this package
+    "dig/cli/start.py _REQUIREMENT": 1,
+    "dig/cli/start.py numbers": 1,  # the version of a package
     "dig/show/figure/palette.py COLOURS": 1,  # our style sheet
     "dig/show/page/html_page.py _EXPORT": 1,  # our scripts
     "dig/show/page/html_page.py _IMPORT": 1,

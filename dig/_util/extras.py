@@ -1,4 +1,4 @@
-"""Packages that only an extra of this package installs."""
+"""Imports of packages from an extra of dig-monitor."""
 
 from __future__ import annotations
 

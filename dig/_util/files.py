@@ -1,4 +1,4 @@
-"""Whole reads of regular files, up to a limit.
+"""Whole reads of regular files, up to a limit; a missing file may be there compressed.
 
 A pipe or a device in the place of a file would be waited for, or read without an end.
 """
@@ -20,15 +20,57 @@ from .text import safe_text
 MOST_BYTES = 64 * 1024 * 1024
 """The longest file that is read at once; every such file written by dig is far shorter."""
 
+GZIP = ".gz"
+MOST_UNPACKED = 8 * 1024 * 1024 * 1024
+"""The longest content of a compressed file: a few hundred bytes may stand for the whole disk."""
+
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0)
 
 
 def open_file(path: Path) -> BufferedReader:
-    """Open a regular file to read; a pipe or device in its place is refused.
+    """Open a regular file to read, or the content of a compressed file (`NAME.gz`).
 
     Raises:
         OSError: The file cannot be opened, or is no regular file: a pipe is not waited for.
     """
+    try:
+        return _open(path)
+    except FileNotFoundError:
+        if not is_there(path):
+            raise
+    with _open(path.with_name(path.name + GZIP)) as packed:
+        return _unpacked(packed)
+
+
+def is_there(path: Path) -> bool:
+    """Whether a regular file, or a compressed file of the name, is there."""
+    return path.is_file() or path.with_name(path.name + GZIP).is_file()
+
+
+def _unpacked(packed: BufferedReader) -> BufferedReader:
+    """The content of a compressed file, in a file without a name."""
+    import gzip  # for the few who compress journals
+    import tempfile
+    import zlib
+
+    raw = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  its reader closes it
+    try:
+        with gzip.GzipFile(fileobj=packed) as content:
+            while block := content.read(1 << 20):
+                raw.write(block)
+                if raw.tell() > MOST_UNPACKED:
+                    raise OSError(errno.EFBIG, f"it unpacks to more than {MOST_UNPACKED} bytes")
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raw.close()
+        raise OSError(errno.EINVAL, f"it is no whole gzip file: {error}") from None
+    except OSError:
+        raw.close()
+        raise
+    raw.seek(0)
+    return BufferedReader(raw)
+
+
+def _open(path: Path) -> BufferedReader:
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAITING))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()

@@ -1,6 +1,7 @@
 """The monitor between the agents of an existing team.
 
-- `wrapping`: `dig.wrap`, which puts the parts together. `frameworks`: which adapter wraps which
+- `wrapping`: `dig.wrap`, which puts the parts together. `switches`: what the environment says
+  about it. `frameworks`: which adapter wraps which
   team.
 - `base`: what every adapter is built from.
 - One folder per framework, imported when its first team comes: `plain`, `langgraph`,

@@ -23,10 +23,10 @@ KINDS = (
     ("agent_framework.", "dig.adapters.agent_framework"),
     ("ag2.", "dig.adapters.ag2"),
     ("pydantic_ai.", "dig.adapters.pydantic_ai"),
+    ("google.adk.", "dig.adapters.google_adk"),
     ("a2a.", "dig.adapters.a2a"),
     ("llama_index.", "dig.adapters.llama_index"),
     ("workflows.workflow.", "dig.adapters.llama_index"),
-    ("crewai.", "dig.adapters.crewai"),
 )
 """Prefixes of the modules of classes, and the modules of adapters; all other teams are `plain`."""
 
@@ -39,7 +39,7 @@ SHARED = {"agents.agent.": "agents:Runner", "workflows.workflow.": "workflows.ev
 PLAIN = "dig.adapters.plain.adapter"
 
 NOT_YET = (
-    "agno", "autogen", "beeai_framework", "camel", "dspy", "google.adk", "haystack",
+    "agno", "autogen", "beeai_framework", "camel", "crewai", "dspy", "haystack",
     "haystack_experimental", "langroid", "letta", "metagpt",
     "semantic_kernel", "smolagents", "strands", "swarm", "swarms",
 )  # fmt: skip

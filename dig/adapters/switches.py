@@ -1,4 +1,4 @@
-"""Switches in the environment, for a service whose code cannot be changed now.
+"""Switches in the environment, for a service without time for a change of code.
 
 `DIG_OFF=1` wraps nothing, `DIG_MODE=observe` heals nothing. A team whose gates, approvals or budget
 would be lost so refuses to start, unless `DIG_OFF=unsafe` says that this is meant.
@@ -19,7 +19,7 @@ OFF, MODE = "DIG_OFF", "DIG_MODE"
 
 
 def is_switched_off(setup: Setup) -> bool:
-    """Whether the environment says that teams are not wrapped.
+    """Whether wrapping is switched off by the environment.
 
     Raises:
         SettingsError: The variable has no known value, or the setup has guards that would be lost.
@@ -53,9 +53,9 @@ def switch_mode(mode: Mode, setup: Setup) -> Mode:
 
 def _refuse_guards(setup: Setup, switch: str) -> None:
     guards = {"gates": setup.gates, "approvals": setup.approve, "a budget": setup.policy.budget}
-    if lost := [name for name, guard in guards.items() if guard]:
+    if losses := [name for name, guard in guards.items() if guard]:
         raise SettingsError(
-            f"{switch}: this team has {' and '.join(lost)}, which would be lost; "
+            f"{switch}: this team has {' and '.join(losses)}, which would be lost; "
             f"{OFF}=unsafe runs it without"
         )
 

@@ -63,19 +63,14 @@ _OTHER_TEAMS = {
 def wrap(
     team: _T, *, mode: Mode = "observe",
     journal: str | Path | None = None, segment_bytes: int | None = SEGMENT_BYTES,
-    limits: Limits | None = None,
-    usual: Usual | TeamUsual | str | Path | None = None,
+    limits: Limits | None = None, usual: Usual | TeamUsual | str | Path | None = None,
     detectors: Sequence[Detector | type[Detector]] = (), gates: Sequence[Gate] = (),
     policy: Policy | str | Path | None = None,
     approve: Approve | None = None, budget: AsBudget | None = None,
     setup: Setup | None = None, keep: int | None = KEEP,
-    require: Iterable[str] = (),
-    same_work: bool = False,
-    adapter: Adapter | None = None,
-    sink: Sink | None = None,
-    on_finding: Callable[[Finding], object] | None = None,
-    on_alarm: OnAlarm | None = None,
-    otlp: str | None = None, contents: bool = False,
+    require: Iterable[str] = (), same_work: bool = False, adapter: Adapter | None = None,
+    sink: Sink | None = None, on_finding: Callable[[Finding], object] | None = None,
+    on_alarm: OnAlarm | None = None, otlp: str | None = None, contents: bool = False,
     **options: Any,
 ) -> _T:  # fmt: skip
     """Put the monitor between a team's agents until `unwrap`; a failed monitor lets the team go on.
@@ -111,17 +106,11 @@ def wrap(
         JournalError: The run directory cannot be made.
         SettingsError: The team cannot be wrapped, or an option does not fit; nothing was changed.
     """
-    if id(team) in _wrapped:
-        return team
-    if isinstance(policy, str | Path):
-        from dig.detectors.policy_settings import load_policy
-
-        policy = load_policy(Path(policy), patterns=[str(it.pattern) for it in detectors])
-    parts = {"limits": limits, "policy": policy, "approve": approve}
+    parts = {"limits": limits, "policy": _policy(policy, detectors), "approve": approve}
     more: dict[str, Any] = {"on_finding": on_finding, "same_work": same_work}
     _check(setup=setup, adapter=adapter, sink=sink, contents=contents, **more, **parts)
     setup = _setup(setup, keep, parts, detectors, gates).ruled(None, budget)
-    if is_switched_off(setup):
+    if id(team) in _wrapped or is_switched_off(setup):
         return team
     mode = switch_mode(mode, setup)
     plan = _plan(adapter or adapter_of(team), team, options)
@@ -129,8 +118,7 @@ def wrap(
     files = _Files(_directory(journal, plan, mode, setup, segment_bytes))
     sinks = (files, sink, None if plan.served else _alarm_sink(on_alarm))
     make = partial(_session, plan, setup, sinks, mode=mode, require=require, **more)
-    export = _Export(plan, otlp, contents=contents)
-    return cast(_T, _attach(team, plan, make, files, export))
+    return cast(_T, _attach(team, plan, make, files, _Export(plan, otlp, contents=contents)))
 
 
 def _alarm_sink(on_alarm: OnAlarm | None) -> Sink | None:
@@ -237,6 +225,15 @@ def _check(**arguments: Any) -> None:
         if not (value is None or (isinstance(value, kind) if kind else callable(value))):
             expected = kind.__name__ if kind else "function"
             raise SettingsError(f"{name}={value!r:.60} is no {expected}")
+
+
+def _policy(policy: Policy | str | Path | None, detectors: Iterable[Any]) -> Policy | None:
+    """The policy, maybe from a file, and maybe about further detectors."""
+    if not isinstance(policy, str | Path):
+        return policy
+    from dig.detectors.policy_settings import load_policy
+
+    return load_policy(Path(policy), patterns=[str(detector.pattern) for detector in detectors])
 
 
 def _setup(

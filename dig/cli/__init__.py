@@ -23,25 +23,30 @@ from . import (
     run,
     runs,
     show,
+    start,
     verify,
     view,
     why,
 )
-from .app import app, main
+from .app import GroupedCommand, app, main
 
 _ORDER = (
-    "run", "report", "view", "show", "runs", "check", "why", "try", "fork", "replay", "diff",
-    "draw", "graph", "export", "import", "verify", "learn", "thresholds", "experiment", "faults",
-    "serve", "agent", "ask", "sessions", "pull", "hooks", "investigate",
+    "demo", "init", "doctor", "run", "report", "view", "show", "runs", "runs prune", "check",
+    "why", "try", "fork", "replay", "diff", "draw", "graph", "export", "import", "verify",
+    "learn", "thresholds", "experiment", "faults", "serve", "agent", "ask", "sessions", "pull",
+    "hooks", "investigate",
 )  # fmt: skip
 """The commands in the order of `digmon --help`."""
 
+for _command in app.registered_commands:
+    if not issubclass(_command.cls or object, GroupedCommand):
+        _command.cls = GroupedCommand
 app.registered_commands.sort(
     key=lambda command: _ORDER.index(command.name or getattr(command.callback, "__name__", ""))
 )
 
 __all__ = [
     "app", "bench", "check", "draw", "experiment", "export", "fork", "hooks", "investigate",
-    "learn", "machines", "main", "replay", "report", "run", "runs", "show", "verify", "view",
-    "why",
+    "learn", "machines", "main", "replay", "report", "run", "runs", "show", "start", "verify",
+    "view", "why",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from threading import Timer
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperArgument, TyperCommand, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from dig._util.text import safe_text
 from dig.errors import DigError
@@ -20,11 +20,21 @@ INTERRUPTED = 130
 """The exit status after Ctrl-C, or if the process is asked to end (SIGTERM)."""
 _REPEAT_S = 0.05
 
+
+class Commands(TyperGroup):
+    """All commands; some names have two words, beside a command of one."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a command of two words first; `./prune` is a directory of that name."""
+        words = " ".join(args[:2])
+        return super().resolve_command(ctx, [words, *args[2:]] if words in self.commands else args)
+
+
 app = typer.Typer(
     name="digmon",
+    cls=Commands,
     help="Watch, explain and heal the collaboration of LLM agents.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -120,6 +130,26 @@ def _options(
     pass
 
 
+class GroupedCommand(TyperCommand):
+    """A command with options in groups, by the headings of `group_options`."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write each group under a heading, and the other options last."""
+        groups: dict[str, list[tuple[str, str]]] = {"Arguments": []}
+        last: list[tuple[str, str]] = []
+        for parameter in self.get_params(ctx):
+            if row := parameter.get_help_record(ctx):
+                is_argument = isinstance(parameter, TyperArgument)
+                heading = (
+                    "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None)
+                )
+                (groups.setdefault(heading, []) if heading else last).append(row)
+        for heading, rows in {**groups, "Options": last}.items():
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
 def naming(**tables: str) -> type[TyperCommand]:
     """Make a class of commands with the names of tables in place of `{TABLE}` in the help.
 
@@ -127,7 +157,7 @@ def naming(**tables: str) -> type[TyperCommand]:
         **tables: For each the `module:object`, which is imported for the help only.
     """
 
-    class Naming(TyperCommand):
+    class Naming(GroupedCommand):
         def get_help(self, ctx: Any) -> str:
             from pkgutil import resolve_name  # slow to import
 

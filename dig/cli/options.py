@@ -3,11 +3,12 @@
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import Field, dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 import typer
 
@@ -166,7 +167,8 @@ def group_options(command: Callable[..., T]) -> Callable[..., T]:
             continue
         groups[name] = parameter.annotation
         for option in fields(parameter.annotation):
-            options.setdefault(option.name, _option(option))  # of two groups the first one's
+            # Of two groups the first one's.
+            options.setdefault(option.name, _option(option, parameter.annotation))
 
     @wraps(command)
     def run(**values: Any) -> T:
@@ -182,10 +184,14 @@ def group_options(command: Callable[..., T]) -> Callable[..., T]:
     return run
 
 
-def _option(field: Field[Any]) -> inspect.Parameter:
+def _option(field: Field[Any], group: Any) -> inspect.Parameter:
+    kind, shared = get_args(field.type)
+    option = copy(shared)  # other commands have it, too
+    option.rich_help_panel = (group.__doc__ or "").partition(".")[0].partition(":")[0]
     return inspect.Parameter(
-        field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
-    )
+        field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
+        annotation=Annotated[kind, option],
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,9 @@ def report(
 def _checksum(trace: Path) -> str:
     from hashlib import file_digest
 
-    with trace.open("rb") as file:
+    from dig._util.files import open_file
+
+    with open_file(trace) as file:
         return file_digest(file, "sha256").hexdigest()
 
 
@@ -85,9 +87,11 @@ def read_diagnosis(run: Path, file: Path | None) -> "tuple[KnownCause | None, Pa
     except SettingsError as error:
         page = f"`digmon why {safe_text(run)} --json` prints one"
         raise SettingsError(f"{safe_text(file)}: {error}; {page}") from None
+    from dig._util.files import is_there
+
     # Record numbers of another trace would point at whatever stands there in this one.
     trace = trace_path(run)
-    if trace.is_file() and document.source.sha256 != _checksum(trace):
+    if is_there(trace) and document.source.sha256 != _checksum(trace):
         raise SettingsError(
             f"{safe_text(file)}: this is the diagnosis of another trace "
             f"({one_line(document.source.name, 80)}), or of a run that has gone on since; "

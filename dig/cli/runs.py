@@ -1,15 +1,17 @@
-"""`digmon runs`: the runs of a directory."""
+"""`digmon runs` and `runs prune`: the runs of a directory, and the removal of old runs."""
 
 import json
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from dig._util.text import safe_text
+from dig._util.text import counted, safe_text
 from dig.errors import SettingsError
 
-from .app import app, naming
+from .app import app, naming, print_result
 from .options import AsJson
 
 
@@ -74,3 +76,55 @@ def runs(
         if everything and verdict is not None:
             none_text += f"; verdicts: {', '.join(sorted({run.ending for run in everything}))}"
         print(f"{safe_text(folder)}: {none_text}")
+
+
+@app.command("runs prune")
+def prune(
+    folder: Annotated[Path, typer.Argument(help="A directory of runs.")] = Path("runs"),
+    keep_days: Annotated[
+        float | None, typer.Option(min=0, help="Remove runs that ended more days ago.")
+    ] = None,
+    keep_mb: Annotated[
+        float | None, typer.Option(min=0, help="Then the oldest, until all have so many MB.")
+    ] = None,
+    compress: Annotated[
+        bool, typer.Option("--gzip", help="Compress the traces of the runs that stay.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing; say what would go, and what stays.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove old runs, or compress traces; an option says how old.
+
+    Removed are whole run directories that dig made and that have ended. A run stays if it is
+    written, waits for a person, is the source of a fork in the same directory, is a link, or has a
+    file that is not of a run, such as a note. All commands read compressed traces.
+    """
+    from dig.show.runs import pruning
+
+    if keep_days is None and keep_mb is None and not compress:
+        raise SettingsError("say what stays: --keep-days 30, --keep-mb 1000, or --gzip")
+    runs = pruning.stored_runs(folder)
+    old = pruning.to_remove(runs, keep_days, keep_mb, time.time())
+    removed = [run for run in old if dry_run or pruning.remove(run)]
+    kept_runs = [run for run in runs if run not in removed]
+    packed = [run for run in kept_runs if compress and not run.stays]
+    saved = 0 if dry_run else sum(pruning.compress(run) for run in packed)
+    rows = [
+        {"run": str(run.path), "bytes": run.size, "removed": run in removed, "stays": run.stays}
+        for run in runs
+    ]
+    print_result(as_json, lambda: rows, lambda: _pruned(rows, len(packed), saved, dry_run))
+
+
+def _pruned(rows: list[dict[str, Any]], packed: int, saved: int, dry_run: bool) -> Iterator[str]:
+    for row in rows:
+        if row["removed"] or (dry_run and row["stays"]):
+            act = f"stays, {row['stays']}" if row["stays"] else "removed"
+            yield f"{safe_text(row['run'])}: {act}, {row['bytes'] / 1e6:.1f} MB"
+    removed = [row["bytes"] for row in rows if row["removed"]]
+    verb = "would be removed" if dry_run else "removed"
+    yield f"{len(removed)} of {counted(len(rows), 'run')} {verb}, {sum(removed) / 1e6:.1f} MB"
+    if packed and not dry_run:
+        yield f"{counted(packed, 'run')} compressed, {saved / 1e6:.1f} MB less"

@@ -47,11 +47,13 @@ class Team(dict[str, Any]):
     Attributes:
         clients: Clients of the agents, watched or not.
         handlers: What serves them.
+        cards: What they say of themselves.
         polling: What asks without waiting for an answer.
     """
 
     clients: dict[str, Any]
     handlers: dict[str, Any]
+    cards: dict[str, Any]
     polling: dict[str, Any]
 
 
@@ -102,11 +104,11 @@ def handler_of(agent: Agent) -> tuple[AgentCard, DefaultRequestHandler]:
 def team(script: Script, watch: str = "both", *, streaming: bool = False, **acts: Act) -> Team:
     """Agents that are served, and clients of them; `watch` says which of these are wrapped."""
     made = Team()
-    made.clients, made.handlers, made.polling = {}, {}, {}
+    made.clients, made.handlers, made.polling, made.cards = {}, {}, {}, {}
     agents = [Agent(script, name, act) for name, act in acts.items()]
     for agent in agents:
         card, handler = handler_of(agent)
-        made.handlers[agent.name] = handler
+        made.handlers[agent.name], made.cards[agent.name] = handler, card
         app = Starlette(routes=create_jsonrpc_routes(handler, "/"))
         http = httpx.AsyncClient(transport=httpx.ASGITransport(app=app), timeout=None)
         for clients, polling in ((made.clients, False), (made.polling, True)):

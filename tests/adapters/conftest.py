@@ -11,11 +11,11 @@ import pytest
 from tests.helpers import backends
 
 FRAMEWORKS = {
+    "google_adk": "google.adk",
     "a2a": "a2a", "ag2": "ag2", "agent_framework": "agent_framework",
     "autogen": "autogen_agentchat", "langgraph": "langgraph", "openai_agents": "agents.testing",
     "pydantic_ai": "pydantic_ai",
     "llama_index": "llama_index.core",
-    "crewai": "crewai",
 }  # fmt: skip
 """By the beginning of the names of its files of tests: what a framework must have installed."""
 

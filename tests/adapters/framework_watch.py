@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -79,7 +78,7 @@ class Watched:
             finally:
                 keeper.cancel()
 
-        return replace(asked, drive=drive)
+        return Scenario(asked.name, asked.build, drive)
 
     def clock(self) -> float:
         """The loop's time; when there is no loop any more, the last there was."""
@@ -177,7 +176,7 @@ def limited(turns: int | None = None, **limits: float) -> Callable[[], Setup]:
 
 def ticking(asked: Scenario, wrap: Callable[[Any], Any]) -> Scenario:
     """A scenario whose team is wrapped, and in which time makes itself felt while it is asked."""
-    wrapped = replace(asked, build=lambda script: wrap(asked.build(script)))
+    wrapped = Scenario(asked.name, lambda script: wrap(asked.build(script)), asked.drive)
     return wrap.ticking(wrapped) if isinstance(wrap, Watched) else wrapped
 
 

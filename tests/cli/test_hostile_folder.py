@@ -43,6 +43,7 @@ COMMANDS = (
     f"run {RUN} --runs runs --json",
     f"run {RUN} --runs runs -q --method mas",
     "show @", "show @ e2", "report @ -o page.html", VIEW, "runs runs", "check @",
+    "doctor", "init", "demo --speed 1000 --runs demo", "runs prune runs --keep-days 1",
     "why @", "try @ --at 60 --tell agent-1=again --repeat 1", "fork @ --list", "fork @ --at 20",
     "replay @ --rerun", "diff @ @", "draw @ -o drawn.svg", "graph @",
     "export @ --format otlp -o o.json", "import chat.csv -o chat", "verify @",

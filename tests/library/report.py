@@ -18,6 +18,7 @@ FRAMEWORKS = {
     "agent-framework": ("agent-framework", "agent_framework_orchestrations"),
     "ag2": ("AG2 1.x", "ag2"),
     "pydantic-ai": ("Pydantic AI", "pydantic_ai"),
+    "google-adk": ("Google ADK", "google.adk"),
     "llama-index": ("LlamaIndex", "llama_index"),
 }
 """The frameworks, with their title and the module that is there if they are installed."""

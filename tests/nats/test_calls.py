@@ -95,6 +95,24 @@ async def test_an_error_comes_back_to_the_caller(url: str) -> None:
     assert answer == "bob: KeyError: 'no ink'"
 
 
+async def test_a_function_that_does_not_wait_for_an_answer_ends_when_it_is_there(url: str) -> None:
+    async def hasty(x: Any) -> Any:
+        with anyio.move_on_after(0.1):
+            return await team["bob"](x)
+        return "without bob"
+
+    async def slow(x: Any) -> Any:
+        await anyio.sleep(1)
+        return x
+
+    async with anyio.create_task_group() as tasks, connect(url) as client:
+        await served(url, tasks, client)
+        tasks.start_soon(partial(serve_agents, NAME, {"ada": hasty, "bob": slow}, nats=url))
+        with anyio.fail_after(60):
+            assert await ask(client, NAME, 1, ["ada"]) == "without bob"
+        tasks.cancel_scope.cancel()
+
+
 async def test_a_turn_that_died_with_its_process_is_told_to_its_caller(url: str) -> None:
     """Cyd's process ends while she waits for Bob: her caller gets `LostTurnError`."""
     held = anyio.Event()

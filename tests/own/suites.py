@@ -82,5 +82,6 @@ SUITES = {
     "agent-framework": Suite(
         ("agent-framework-core",), none="its source distribution has no tests"
     ),
+    "llama-index": Suite(("llama-index-core",), none="its source distribution has no tests"),
 }
 """By the name of the extra that installs the framework."""

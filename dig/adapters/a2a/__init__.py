@@ -34,11 +34,11 @@ def plan(team: Any) -> WrapPlan:
         SettingsError: A member is something else, or the SDK is not one that was tested.
     """
     with importing("A2A SDK", ("a2a-sdk",), VERSIONS, extra="a2a"):
-        from .team import WatchedTeam, members_of
+        from .team import WatchedMembers, members_of
     members = members_of(team)
 
     def attach(session: Session) -> Attached:
-        return Attached(team, WatchedTeam(session, members).restore)
+        return Attached(team, WatchedMembers(session, members).restore)
 
     can = CAN_SERVE if any(member.is_served for member in members) else CAN
     names = tuple(dict.fromkeys(member.name for member in members))

@@ -49,6 +49,11 @@ class Member(NamedTuple):
     is_served: bool
 
 
+def is_member(agent: Any) -> bool:
+    """Whether an object is a client, an executor, or a request handler with one."""
+    return isinstance(getattr(agent, "agent_executor", agent), Client | AgentExecutor)
+
+
 def members_of(team: Any) -> list[Member]:
     """A team's members.
 
@@ -67,7 +72,7 @@ def members_of(team: Any) -> list[Member]:
     members = []
     for name, member in named:
         agent = getattr(member, "agent_executor", member)
-        if not isinstance(agent, Client | AgentExecutor):
+        if not is_member(member):
             raise SettingsError(
                 f"{type(member).__name__} is no A2A client, executor or request handler of one"
             )
@@ -84,7 +89,7 @@ def members_of(team: Any) -> list[Member]:
     return members
 
 
-class WatchedTeam:
+class WatchedMembers:
     """A wrapped team.
 
     Attributes:
@@ -190,7 +195,7 @@ class WatchedQueue(EventQueue):  # type: ignore[misc]
         is_back: Whether the executor has to be called: at first, and if its answer came back.
     """
 
-    def __init__(self, queue: EventQueue, call: TaskCall) -> None:
+    def __init__(self, queue: EventQueue, call: Any) -> None:
         """Begin before the executor's first call."""
         self._queue, self._call = queue, call
         self.is_back, self._is_again = True, False

@@ -48,7 +48,7 @@ class Call:
     def __init__(
         self, session: Session, agent: str, payload: Any, *,
         tell: Callable[[Any], Any] = as_payload, bounces: Callable[[], bool] = lambda: True,
-        traceparent: str | None = None, caller: Turn | None = None,
+        traceparent: str | None = None,
     ) -> None:  # fmt: skip
         """Report the call to the monitor; the call is released at once unless a gate keeps it.
 
@@ -59,8 +59,6 @@ class Call:
             tell: Converts the return value to plain JSON.
             bounces: Returns whether an answer to the outside can come back at this moment.
             traceparent: The W3C trace context of the call, if it has one.
-            caller: The turn that calls, where threads lose the context; by default the turn of the
-                running code.
         """
         self.guard = session.guard
         self._traceparent = traceparent
@@ -69,7 +67,7 @@ class Call:
         self._session = session
         self._agent = agent
         self._payload = payload
-        self._caller = caller or current_turn(session)
+        self._caller = current_turn(session)
         self._depth = self._caller.depth + 1 if self._caller else 0
         self._turn: Turn | None = None
         self._refused: Account | None = None  # of a request at a limit of the budget
@@ -130,7 +128,9 @@ class Call:
                 if iscoroutine(result):
                     begun.append(result)  # a bounced answer starts the agent anew, without it
                     return self._run(lambda *args: begun.pop() if begun else agent(*args), turn)
-                if not self._was_bounced_now(turn, self._payload_of(result)):
+                self._send_answer(turn, self._payload_of(result))
+                self._session.block_until_released(self._answer)
+                if not self._deliver_answer(turn):
                     return result
 
     def take_back(self, error: BaseException) -> None:
@@ -143,13 +143,6 @@ class Call:
         """
         self._fail(error)
         self._caller = None
-
-    def stopped_by(self, error: BaseException) -> Account | None:
-        """Have a stopped request hand back now; returns the account, or ``None``."""
-        account = self._session.stopped_by(error, self.event)
-        if account is not None:
-            self._session.hand_back(account)
-        return account
 
     def _hands_back(self, turn: Turn, error: BaseException, *, again: bool = True) -> bool:
         """Whether an agent asked from outside has the last turn now, after an error at a limit.
@@ -170,12 +163,6 @@ class Call:
             await self._session.wait_until_released(self._answer)
             is_back = self._deliver_answer(turn)
         return is_back
-
-    def _was_bounced_now(self, turn: Turn, payload: Any) -> bool:
-        """Hand over an answer; the calling thread waits for a gate."""
-        self._send_answer(turn, payload)
-        self._session.block_until_released(self._answer)
-        return self._deliver_answer(turn)
 
     def _payload_of(self, result: Any) -> Any:
         return self.guard.call(self._tell, result, default=None)
@@ -327,7 +314,10 @@ class HookedCall(Call):
     Attributes:
         turn: The turn of the agent at work, after `begin`.
         may_bounce: Whether an answer to the outside can come back at this moment.
+        is_last: Whether the turn is the last turn of a request at a limit, after a hand-over.
     """
+
+    is_last = False
 
     def __init__(
         self, session: Session, agent: str, payload: Any, *, may_bounce: bool = True,
@@ -372,25 +362,25 @@ class HookedCall(Call):
         self._agent, self._instance = agent, instance
 
     @in_step(None)
-    def hand_over(self, agent: str, payload: Any, dropped: Iterable[Any] = ()) -> None:
+    def give_floor(
+        self, agent: str, payload: Any, dropped: Iterable[Any] = (), *, silent: bool = False
+    ) -> None:
         """End the turn, and give the floor to another agent; `begin` begins the next turn.
 
         Args:
             agent: The next agent.
             payload: The words of the agent that hands over, as plain JSON.
             dropped: The payloads of further hand-overs, which the framework does not carry out.
+            silent: Whether the agent says nothing of its own (see `Turn.hand_over`).
         """
         self._session.instances.keep(self.turn.instance)
         self._seats[self._agent], instance = self.turn.instance, self._seat(agent)
-        handed = self.turn.hand_over(instance, payload, HANDOFF, dropped=dropped)
-        self.event, self._payload = next(iter(handed.events), ""), payload
+        handed = self.turn.hand_over(
+            instance, payload, HANDOFF, silent=silent, dropped=dropped, available=(self.event,)
+        )
+        self.event = next(iter(handed.events), "")
+        self._payload = self._payload if handed.is_passed_on else payload
         self._agent, self._instance, self._turn = agent, instance, None
-
-    def begin_now(self) -> Turn:
-        """Begin the agent's turn in the calling thread, after the release of the call."""
-        self._session.block_until_released(self.event)
-        self.turn = self._begin()
-        return self.turn
 
     async def answer(self, result: Any) -> bool:
         """Hand over the agent's answer; returns whether the answer has come back to the agent."""
@@ -408,14 +398,19 @@ class HookedCall(Call):
         self._deliver_answer(turn)
         self._leave_seats()
 
-    def answer_in_thread(self, result: Any) -> bool:
-        """Hand over an answer from the calling thread; returns whether the answer has come back."""
-        return self._was_bounced_now(self.turn, self._payload_of(result))
-
     def fail(self, error: BaseException) -> None:
         """End the call without an answer; the error is not raised."""
         self._fail(error)
-        self._leave_seats()
+
+    def refused(self) -> Account | None:
+        """The account of a request at a limit; ``None``: the agent may go on."""
+        events = (event.id for event in self.turn.events)
+        return self._session.refuses(*events, but="turns")
+
+    def keep_answer(self, error: BaseException) -> None:
+        """Let the first answer stand after an error of the agent."""
+        self.may_bounce = False
+        self.guard.incident("bounce failed", {"agent": self.turn.instance, "why": repr(error)})
 
     def hands_back(self, error: BaseException) -> bool:
         """Whether the agent has the last turn of a request stopped by an error at a limit.
@@ -431,10 +426,15 @@ class HookedCall(Call):
             return turn or super()._begin()
         if not self._session.hand_back(account):
             raise account.exceeded()
-        self.readdress(account.entry)
-        turn = self._begin_turn()
+        if self._agent != account.entry:
+            self.readdress(account.entry)
+        self.is_last, turn = True, self._begin_turn()
         turn.notebook.texts.append(account.note)
         return turn
+
+    def _fail(self, error: BaseException) -> None:
+        super()._fail(error)
+        self._leave_seats()
 
     def _seat(self, agent: str) -> str:
         return self._seats.get(agent) or self._session.reserve_instance(agent)
@@ -505,6 +505,21 @@ class ToolCalls:
         """
         if key in self._ends:
             self._open.pop(key)[0].receive(self._ends.pop(key), at_once=True)
+
+    async def release(
+        self, report: Callable[..., str], go_on: Callable[[Any], None], key: Hashable, *args: Any
+    ) -> None:
+        """Report a call or a result, and go on after the release; not inside a step.
+
+        Args:
+            report: `call` or `complete`.
+            go_on: `begin` or `receive`.
+            key: The framework's key of the call.
+            args: The further arguments of `report`.
+        """
+        guard = self._session.guard
+        await self._session.wait_until_released(guard.run(report, key, *args, default=""))
+        guard.run(go_on, key, default=None)
 
     def give_up(self, error: BaseException, caller: Turn | None = None) -> None:
         """Fail the open calls of a turn, by default of all turns."""

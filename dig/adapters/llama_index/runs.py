@@ -66,7 +66,7 @@ class WatchedRun:
         # At none left, LlamaIndex takes no answer.
         steps_left = await context.store.get("max_iterations", default=0) - 1
         steps_left -= await context.store.get("num_iterations", default=0)
-        await self._give_floor(name)
+        await self._begin(name)
         agent, step = self._agents[self.agent]
         if self.agent != name:  # a limit of the budget: the entry agent hands back what there is
             await context.store.set("current_agent_name", self.agent)
@@ -91,7 +91,7 @@ class WatchedRun:
     ) -> Any:
         """Call a tool, inside the turn of the agent."""
         if not self._has_begun:  # of a conversation that was stored while this tool waited
-            await self._give_floor(await context.store.get("current_agent_name", self.agent))
+            await self._begin(await context.store.get("current_agent_name", self.agent))
         turn, name, guard = self._call.turn, tool.metadata.get_name(), self._session.guard
         key, call = (name, repr(arguments)), object()
         if key in self._waiting:
@@ -137,7 +137,7 @@ class WatchedRun:
         self._is_over, result = True, task.result().result
         self._call.answer_now(_text(result) if isinstance(result, AgentOutput) else result)
 
-    async def _give_floor(self, name: str) -> None:
+    async def _begin(self, name: str) -> None:
         """Begin the turn of an agent, or continue the turn while the budget lasts.
 
         Raises:
@@ -149,7 +149,7 @@ class WatchedRun:
             self._check_budget()
             return
         if self._has_begun:
-            call.hand_over(name, *self._handoffs(name))
+            call.give_floor(name, *self._handoffs(name))
         elif name != self.agent:
             call.readdress(name)
         self._has_begun, self._shown_notes = True, 0

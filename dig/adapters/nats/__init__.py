@@ -4,7 +4,8 @@
 - `session`: a session's monitor without a network. `owner`: the loop around it. `takeover`: how a
   process becomes the owner; `ownership`: its lease. `serving`: one or many sessions. `figures`:
   what an owner measures.
-- `agent`: agents in a process of their own; `calls`: plain functions as agents. `contexts`: what
+- `agent`: agents in a process of their own; `calls`: plain functions as agents; `over_a2a`: clients
+  and executors of the A2A SDK. `contexts`: what
   OpenTelemetry has current. `client`: problems and answers.
 - `pull`: journals as run directories. `server`: an embedded server.
 
@@ -42,8 +43,8 @@ def join(
 
     Args:
         session: The session's name.
-        agents: The agents by name: objects with `act`, functions from a view to a decision, or
-            plain async functions of one argument.
+        agents: The agents by name: objects with `act`, functions from a view to a decision, plain
+            async functions of one argument, or clients and executors of the A2A SDK.
         nats: The address of the server.
         credentials: The path of a file with credentials.
         beat_s: Seconds between two heartbeats.

@@ -6,8 +6,10 @@ process, and the function runs again; the first stored decision counts.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Generator, Mapping
+from contextlib import nullcontext
 from functools import partial
 from inspect import iscoroutinefunction, isfunction, unwrap
 from itertools import chain, repeat
@@ -58,6 +60,12 @@ class Membership:
         beat_s: float,
     ) -> None:  # fmt: skip
         """Begin without a connection."""
+        self._a2a = None
+        if "a2a" in sys.modules:
+            from .over_a2a import AgentsOverA2A  # else there is none
+
+            self._a2a = AgentsOverA2A(agents)
+            agents = {**self._a2a.others, **self._a2a.functions}
         for name, agent in agents.items():
             if isfunction(agent) and not iscoroutinefunction(unwrap(agent)):
                 raise SettingsError(f"the function of {name!r} waits for nothing: make it async")
@@ -97,7 +105,9 @@ class Membership:
                 tasks.start_soon(self._posts[-1].beat, self._beat_s)
             callees = Callees(self._agents)
             callees.outside = partial(ask, client, self._names.session)
-            task_status.started(callees)
+            with nullcontext() if self._a2a is None else self._a2a.attached(callees, tasks):
+                task_status.started(callees)
+                await anyio.sleep_forever()
 
     def _note_connection(self, is_connected: bool) -> None:
         for post in self._posts:

@@ -46,10 +46,11 @@ def is_plain(agent: object) -> bool:
 
 @dataclass
 class _Call:
-    """A call of a turn: recipient and argument, and the event that answers it."""
+    """A call of a turn: recipient, argument and trace context, and the event that answers it."""
 
     to: str
     argument: Any
+    context: str = ""
     done: anyio.Event = field(default_factory=anyio.Event)
     answer: Pending | None = None
 
@@ -84,7 +85,14 @@ class _Turn:
         return value
 
 
-_turn: ContextVar[_Turn] = ContextVar("turn")
+current_turn: ContextVar[_Turn] = ContextVar("turn")
+"""The turn of the running code."""
+
+
+def call_context(turn: _Turn) -> str:
+    """Make a trace context of its own for a call of a turn, by which the answer is known."""
+    trace = turn.context.split("-")[1] if turn.context else secrets.token_hex(16)
+    return f"00-{trace}-{secrets.token_hex(8)}-01"
 
 
 class Callees(Mapping[str, Function]):
@@ -94,7 +102,7 @@ class Callees(Mapping[str, Function]):
         outside: Poses a problem to an agent; for calls that no agent's function makes.
     """
 
-    outside: Callable[[Any, Sequence[str]], Awaitable[Any]] | None = None
+    outside: Callable[..., Awaitable[Any]] | None = None
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         """Begin with the names of this process; any other name can be called, too."""
@@ -112,16 +120,27 @@ class Callees(Mapping[str, Function]):
         """The number of agents of this process."""
         return len(self._names)
 
-    async def _call(self, name: str, argument: Any) -> Any:
-        turn = _turn.get(None)
-        if turn is None:
-            if self.outside is None:
-                raise SettingsError(f"{name!r} can be called inside an agent's function alone")
-            return await self.outside(argument, (name,))
-        call = _Call(name, turn.fit(argument))
+    def begin(self, name: str, argument: Any, context: str = "") -> _Call:
+        """Call an agent in the turn of the running code; `done` is set with the answer.
+
+        Args:
+            name: The agent.
+            argument: The argument of the call.
+            context: The trace context of the call; empty: a new one.
+        """
+        turn = current_turn.get()
+        call = _Call(name, turn.fit(argument), context)
         turn.calls.append(call)
         turn.open += 1
         turn.step.set()
+        return call
+
+    async def _call(self, name: str, argument: Any) -> Any:
+        if current_turn.get(None) is None:
+            if self.outside is None:
+                raise SettingsError(f"{name!r} can be called inside an agent's function alone")
+            return await self.outside(argument, (name,))
+        call = self.begin(name, argument)
         await call.done.wait()
         assert call.answer is not None
         if call.answer.type == FAILURE:
@@ -186,7 +205,8 @@ class PlainAgent:
                     call.answer, turn.step = event, anyio.Event()
                     turn.open -= 1
                     call.done.set()
-                    if not turn.open:
+                    # A function that has not waited for the answer may be over by now.
+                    if not (turn.open or turn.is_over):
                         await turn.step.wait()
                 if not turn.open or turn.calls:
                     return self._consume(view, turn, contexts)
@@ -206,7 +226,7 @@ class PlainAgent:
         return Decision.wait()
 
     async def _run(self, turn: _Turn) -> None:
-        _turn.set(turn)
+        current_turn.set(turn)
         try:
             turn.value = turn.fit(await self._function(turn.asked.payload))
         except Exception as error:
@@ -242,9 +262,7 @@ class PlainAgent:
         fates = _consume_all(inputs)
         if turn.calls:
             call = turn.calls.pop(0)
-            # A trace context of its own, by which the answer is known.
-            trace = turn.context.split("-")[1] if turn.context else secrets.token_hex(16)
-            context = f"00-{trace}-{secrets.token_hex(8)}-01"
+            context = call.context or call_context(turn)
             self._waiting[context] = turn, call
             payload = {"caller": caller, "context": turn.context}
             notice = NewEvent(payload=payload, to=[view.agent], type=NOTICE)

@@ -27,14 +27,15 @@ POLL_S = 2.0
 
 
 async def pose(
-    client: Client, names: Subjects, payload: Any, to: Sequence[str] = (), kind: str = "problem"
-) -> str:
+    client: Client, names: Subjects, payload: Any, to: Sequence[str] = (), kind: str = "problem",
+    context: str = "",
+) -> str:  # fmt: skip
     """Store a problem; return the trace context by which the answer is known.
 
     Raises:
         SettingsError: There is no such session.
     """
-    context, name = problem_context(), secrets.token_hex(12)
+    context, name = context or problem_context(), secrets.token_hex(12)
     body = dumps({"payload": payload, "to": list(to), "type": kind, "sent": time.time()})
     headers = {
         V: VERSION, KIND: "problem", MSG_ID: f"p.{name}", TRACEPARENT: context
@@ -45,7 +46,9 @@ async def pose(
     return context
 
 
-async def ask(client: Client, session: str, payload: Any, to: Sequence[str] = ()) -> Any:
+async def ask(
+    client: Client, session: str, payload: Any, to: Sequence[str] = (), context: str = ""
+) -> Any:
     """Pose a problem and wait for the answer.
 
     Args:
@@ -53,13 +56,14 @@ async def ask(client: Client, session: str, payload: Any, to: Sequence[str] = ()
         session: The session's name.
         payload: The payload of the problem.
         to: The agents that it goes to; empty: the first one.
+        context: The trace context of the problem; empty: a new one.
 
     Raises:
         SettingsError: The session refuses it, or its work failed for good.
     """
     names, answers = Subjects(session), AwaitedAnswers(client, Subjects(session))
     await answers.open()
-    return await answers.of(await pose(client, names, payload, to))
+    return await answers.of(await pose(client, names, payload, to, context=context))
 
 
 class AwaitedAnswers:

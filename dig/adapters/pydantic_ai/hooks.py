@@ -103,9 +103,7 @@ class RunHooks(AbstractCapability[Any]):  # type: ignore[misc]
         """Let the first answer stand if the agent cannot give another one."""
         if self._bounced is None or isinstance(error, LIMITS):
             raise error
-        self._call.may_bounce = False
-        guard, detail = self._session.guard, {"agent": self._call.turn.instance, "why": repr(error)}
-        guard.run(guard.incident, "bounce failed", detail, default=None)
+        self._call.keep_answer(error)
         return End(self._bounced)
 
     async def hand_over(self, output: Any) -> bool:
@@ -121,17 +119,13 @@ class RunHooks(AbstractCapability[Any]):  # type: ignore[misc]
         self, call: ToolCallPart, args: Any, handler: Callable[[Any], Awaitable[Any]]
     ) -> Any:
         guard, tools, key = self._session.guard, self._tools, call.tool_call_id
-        event = guard.run(tools.call, key, self._call.turn, call.tool_name, args, default="")
-        await self._session.wait_until_released(event)
-        guard.run(tools.begin, key, default=None)
+        await tools.release(tools.call, tools.begin, key, self._call.turn, call.tool_name, args)
         try:
             result = await handler(args)
-            event = guard.run(tools.complete, key, result, default="")
-            await self._session.wait_until_released(event)
+            await tools.release(tools.complete, tools.receive, key, result)
         except BaseException as error:
             guard.run(tools.fail, key, error, default=None)
             raise
-        guard.run(tools.receive, key, default=None)
         return result
 
     def _check_budget(self) -> None:
@@ -144,8 +138,7 @@ class RunHooks(AbstractCapability[Any]):  # type: ignore[misc]
         if self._session.budget is None or self._is_last:
             self._is_last = False
             return
-        events = (event.id for event in self._call.turn.events)
-        account = self._session.refuses(*events, but="turns")
+        account = self._call.refused()
         if account is not None:
             error = UsageLimitExceeded(account.note)
             if not self._call.hands_back(error):

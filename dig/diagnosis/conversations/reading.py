@@ -18,6 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
+from dig._util.files import open_file
 from dig._util.json_text import parse
 from dig.errors import RecordError, SettingsError, TraceError
 from dig.graph.records import SYSTEM
@@ -155,7 +156,9 @@ def read_conversation(
         SettingsError: The right answer is to be read from a file that has none.
     """
     if layout == "conversation":
-        steps, data = _of_trace(path), trace_path(path).read_bytes()
+        steps = _of_trace(path)
+        with open_file(trace_path(path)) as file:
+            data = file.read()
         document: Mapping[str, Any] = {}
     else:
         text = read_text(path)

@@ -160,7 +160,7 @@ class RunVerdict:
 
     @property
     def fails_by_end(self) -> bool:
-        """The run was cut off, and that fails the check."""
+        """The run was cut off, and a cut end fails the check."""
         return self.is_cut_off and not self.allow_cut
 
     @property

@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from dig._util.files import GZIP
 from dig._util.registry import Registry
 from dig.errors import JournalError, SettingsError, TraceError
 from dig.graph.records import Emit, Limits, Record, Run
@@ -145,7 +146,7 @@ def foreign_format(path: Path) -> str | None:
     Raises:
         TraceError: The file cannot be read.
     """
-    if path.name.endswith(".dig.jsonl") or not path.is_file():
+    if path.name.endswith((".dig.jsonl", f".dig.jsonl{GZIP}")) or not path.is_file():
         return None
     head = head_of(path)
     if is_trace(head):

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from dig._util.files import open_file
+from dig._util.files import is_there, open_file
 from dig._util.json_text import MOST_BYTES as MOST_BYTES
 from dig._util.json_text import parse, parse_row
 from dig.detectors.finding import Finding
@@ -134,7 +134,7 @@ class Tail:
         """
         while True:
             following = segment_path(self.path, self._segment + 1)
-            is_full = following.is_file()  # seen before the end is: nothing comes after that
+            is_full = is_there(following)  # seen before the end is: nothing comes after that
             yield from self._read_file(is_growing, is_full)
             if is_full:
                 self._segment += 1
@@ -149,7 +149,7 @@ class Tail:
             TraceError: The segment is missing, since later ones are there.
         """
         strays = [] if self._is_finished else later_segments(self.path, self._segment)
-        if not strays or following.is_file():
+        if not strays or is_there(following):
             return bool(strays)
         whole_records = self.number if self.is_journal else 0
         raise missing(self.path, self._segment + 1, whole_records=whole_records)

@@ -155,6 +155,14 @@ def is_pulled(path: Path) -> bool:
         return False
 
 
+def is_own_journal(path: Path) -> bool:
+    """Whether a trace was written as a journal; false, too, if it cannot be read."""
+    try:
+        return _is_journal(trace_path(path))
+    except OSError:
+        return False
+
+
 def _is_journal(first: Path) -> bool:
     with open_file(first) as file:
         try:

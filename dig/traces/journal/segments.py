@@ -20,7 +20,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from dig._util.files import open_file
+from dig._util.files import GZIP, is_there, open_file
 from dig._util.text import counted
 from dig.errors import TraceError
 
@@ -34,13 +34,16 @@ _LATER = re.compile(r"(.+)\.(\d{6,})", re.DOTALL)
 
 
 def trace_path(path: Path) -> Path:
-    """The trace file of a path: a run directory stands for the trace inside."""
-    return path / TRACE if path.is_dir() else path
+    """The trace file of a path: a run directory stands for the trace inside.
+
+    A compressed trace (`NAME.gz`) has the name of the trace in it: `open_file` opens both.
+    """
+    return path / TRACE if path.is_dir() else path.with_name(path.name.removesuffix(GZIP))
 
 
 def is_run(path: Path) -> bool:
     """Whether a directory belongs to a run, even without the first segments."""
-    return (path / TRACE).is_file() or bool(path.is_dir() and later_segments(path / TRACE, 1))
+    return is_there(path / TRACE) or bool(path.is_dir() and later_segments(path / TRACE, 1))
 
 
 def segment_path(first: Path, number: int) -> Path:
@@ -53,14 +56,15 @@ def segments(first: Path) -> Iterator[Path]:
     yield first
     for number in count(2):
         path = segment_path(first, number)
-        if not path.is_file():  # it may be a pipe, which would not be read to an end
+        if not is_there(path):  # it may be a pipe, which would not be read to an end
             return
         yield path
 
 
 def later_segments(first: Path, number: int) -> list[Path]:
     """The existing segments after a number, in order, even with gaps."""
-    numbers = [int(match[2]) for name in _names(first.parent) if (match := _of(first, name))]
+    names = (name.removesuffix(GZIP) for name in _names(first.parent))
+    numbers = {int(match[2]) for name in names if (match := _of(first, name))}
     return [segment_path(first, later) for later in sorted(numbers) if later > number]
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import stat
+import zlib
 from collections.abc import Iterator
 from hashlib import blake2b
 from math import isinf
@@ -62,29 +64,40 @@ def _files(path: Path) -> tuple[list[Path], str | None]:
     After NAME come NAME.000002, NAME.000003, and so on.
     """
     prefix = f"{path.name}."
-    ends = [name[len(prefix) :] for name in os.listdir(path.parent) if name.startswith(prefix)]
+    names = {name.removesuffix(".gz") for name in os.listdir(path.parent)}
+    ends = [name[len(prefix) :] for name in names if name.startswith(prefix)]
     numbers = [int(end) for end in ends if end.isascii() and end.isdecimal()]
     later = sorted(n for n in numbers if n > 1 and f"{n:06}" in ends)
     files = [path]
-    if not path.exists():
+    if not (path.exists() or _packed(path).exists()):
         return files, None  # the error comes when it is opened
     for number in later:
         name = f"{path.name}.{number:06}"
         if number != len(files) + 1:
             return files, f"{path.name}.{len(files) + 1:06} is missing; {name} goes on after it"
-        if not path.with_name(name).is_file():
+        if not (path.with_name(name).is_file() or _packed(path.with_name(name)).is_file()):
             return files, f"{name} is no file that can be read"
         files.append(path.with_name(name))
     return files, None
 
 
+def _packed(path: Path) -> Path:
+    return path.with_name(f"{path.name}.gz")
+
+
 def _texts(path: Path) -> Iterator[bytes]:
     odd = getattr(os, "O_NONBLOCK", 0)
+    is_packed = not path.exists() and _packed(path).exists()
+    path = _packed(path) if is_packed else path
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | odd)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError("it is no file")  # a pipe would be waited for
-        while text := file.readline(MOST_BYTES + 1):
-            yield text
+        lines = gzip.GzipFile(fileobj=file) if is_packed else file
+        try:
+            while text := lines.readline(MOST_BYTES + 1):
+                yield text
+        except (EOFError, zlib.error) as error:
+            raise ValueError(f"it is no whole gzip file: {error}") from None
 
 
 def _next_seal(last: bytes, text: bytes, number: int, *, begins: bool) -> bytes:
