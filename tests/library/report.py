@@ -19,6 +19,7 @@ FRAMEWORKS = {
     "ag2": ("AG2 1.x", "ag2"),
     "pydantic-ai": ("Pydantic AI", "pydantic_ai"),
     "google-adk": ("Google ADK", "google.adk"),
+    "a2a": ("A2A", "a2a"),
     "llama-index": ("LlamaIndex", "llama_index"),
 }
 """The frameworks, with their title and the module that is there if they are installed."""

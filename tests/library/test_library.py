@@ -140,7 +140,7 @@ def test_all_shapes_are_quiet_with_three_lines_and_two_mistakes_are_not_noticed(
     page = PAGE.read_text("utf-8")
     healthy, broken = rows(page, "healthy"), rows(page, "broken")
     assert [one[0] for one in healthy] == [one[0] for one in broken]
-    assert len({one[0] for one in healthy}) == len(healthy) == 80
+    assert len({one[0] for one in healthy}) == len(healthy) == 86
     assert all(alarms == "-" for _, _, alarms, *_ in healthy)
     assert sum(line != "-" for *_, line in healthy) <= 3
     assert sum(alarms == "-" for *_, alarms in broken) <= 2
