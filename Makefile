@@ -15,6 +15,8 @@ COUNT ?= 100000
 # its tests need, which have its name.
 WRAPS := a2a ag2 agent-framework autogen google-adk langgraph llama-index openai-agents pydantic-ai
 WRAPPED := dev,a2a,ag2,agent-framework,autogen,google-adk,langgraph,llama-index,openai-agents,pydantic-ai
+# CrewAI needs an older `openai` than the OpenAI Agents SDK, so it has an environment of its own.
+APART := crewai
 ALSO_a2a := uvicorn
 ALSO_agent-framework := 'agent-framework-orchestrations~=1.4.0'
 ALSO_autogen := 'autogen-ext[openai]'
@@ -116,10 +118,13 @@ nightly: .venv/.dev-stamp .venv-wrap/.stamp  ## Run all tests with all their cas
 	@$(BIN)/python -m pytest -q -n $(JOBS) --whole
 	@.venv-wrap/bin/python -m pytest -q -n $(JOBS) --whole tests/adapters tests/library
 
-test-wrap: .venv-wrap/.stamp test-own-part  ## Run the tests of the wrappers against the real frameworks
+test-wrap: .venv-wrap/.stamp test-wrap-crewai test-own-part  ## Run the tests of the wrappers against the real frameworks
 	@.venv-wrap/bin/python -m pytest -q -n $(JOBS) tests/adapters tests/library
 
-test-wrap-oldest: $(WRAPS:%=test-wrap-oldest-%)  ## The same against the oldest versions
+test-wrap-crewai: .venv-wrap-crewai/.stamp
+	@.venv-wrap-crewai/bin/python -m pytest -q -n $(JOBS) tests/adapters tests/library -k crew
+
+test-wrap-oldest: $(WRAPS:%=test-wrap-oldest-%) $(APART:%=test-wrap-oldest-%)  ## The same against the oldest versions
 
 test-wrap-oldest-%: .venv-wrap-oldest-%/.stamp
 	@.venv-wrap-oldest-$*/bin/python -m pytest -q -n $(JOBS) tests/adapters -k $(subst -,_,$*)
@@ -179,6 +184,12 @@ clean:  ## Remove .venv, caches and built files
 	@echo "Installing dig-monitor and the frameworks into .venv-wrap ..."
 	@'$(PYTHON)' -m venv .venv-wrap
 	@$(call install,.venv-wrap) -e '.[$(WRAPPED)]' $(foreach wrap,$(WRAPS),$(ALSO_$(wrap)))
+	@touch $@
+
+.venv-wrap-crewai/.stamp: pyproject.toml | $(BIN)/pip
+	@echo "Installing dig-monitor and CrewAI into .venv-wrap-crewai ..."
+	@'$(PYTHON)' -m venv .venv-wrap-crewai
+	@$(call install,.venv-wrap-crewai) -e '.[dev,crewai]' $(ALSO_crewai)
 	@touch $@
 
 .venv-docs/.stamp: pyproject.toml | $(BIN)/pip

@@ -291,9 +291,12 @@ class _Jumping(selectors.DefaultSelector):
     """Where a loop would sleep, its time jumps instead."""
 
     loop: VirtualLoop
+    patience_s = 0.0  # for how long threads, which have no virtual time, are waited for
 
     def select(self, timeout: float | None = None) -> list[Any]:
         ready = super().select(0)
+        if not ready and timeout is None:
+            ready = super().select(self.patience_s)
         if not ready:
             if timeout is None:
                 raise RuntimeError("deadlock: nothing can ever happen on this loop")

@@ -18,7 +18,7 @@ from .test_architecture import MODULES, ROOT, imported
 LINES = {
     "dig": 213,
     "_util": 710,
-    "adapters": 11_772,
+    "adapters": 12_096,
     "cli": 2_690,
     "detectors": 4_998,
     "diagnosis": 6_841,
@@ -34,7 +34,7 @@ LINES = {
 
 # What a command imports at any time; packages' own `__init__` are not counted.
 IMPORTED = {"dig.cli.check": 13_340, "dig.cli.report": 10_841, "dig.cli.run": 24_738}
-LOADED_BY_WRAP = 12_921
+LOADED_BY_WRAP = 12_934
 """What is loaded when a wrapped team of plain callables has answered."""
 
 # All packages together: fillers per 1,000 names, participles and leaning first lines in per cent.

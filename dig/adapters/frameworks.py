@@ -27,6 +27,7 @@ KINDS = (
     ("a2a.", "dig.adapters.a2a"),
     ("llama_index.", "dig.adapters.llama_index"),
     ("workflows.workflow.", "dig.adapters.llama_index"),
+    ("crewai.", "dig.adapters.crewai"),
 )
 """Prefixes of the modules of classes, and the modules of adapters; all other teams are `plain`."""
 
@@ -39,7 +40,7 @@ SHARED = {"agents.agent.": "agents:Runner", "workflows.workflow.": "workflows.ev
 PLAIN = "dig.adapters.plain.adapter"
 
 NOT_YET = (
-    "agno", "autogen", "beeai_framework", "camel", "crewai", "dspy", "haystack",
+    "agno", "autogen", "beeai_framework", "camel", "dspy", "haystack",
     "haystack_experimental", "langroid", "letta", "metagpt",
     "semantic_kernel", "smolagents", "strands", "swarm", "swarms",
 )  # fmt: skip

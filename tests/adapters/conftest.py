@@ -16,6 +16,7 @@ FRAMEWORKS = {
     "autogen": "autogen_agentchat", "langgraph": "langgraph", "openai_agents": "agents.testing",
     "pydantic_ai": "pydantic_ai",
     "llama_index": "llama_index.core",
+    "crewai": "crewai",
 }  # fmt: skip
 """By the beginning of the names of its files of tests: what a framework must have installed."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -78,7 +79,7 @@ class Watched:
             finally:
                 keeper.cancel()
 
-        return Scenario(asked.name, asked.build, drive)
+        return replace(asked, drive=drive)
 
     def clock(self) -> float:
         """The loop's time; when there is no loop any more, the last there was."""
@@ -176,7 +177,7 @@ def limited(turns: int | None = None, **limits: float) -> Callable[[], Setup]:
 
 def ticking(asked: Scenario, wrap: Callable[[Any], Any]) -> Scenario:
     """A scenario whose team is wrapped, and in which time makes itself felt while it is asked."""
-    wrapped = Scenario(asked.name, lambda script: wrap(asked.build(script)), asked.drive)
+    wrapped = replace(asked, build=lambda script: wrap(asked.build(script)))
     return wrap.ticking(wrapped) if isinstance(wrap, Watched) else wrapped
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from inspect import isawaitable
 from random import Random
+from threading import Thread
 from typing import Any, TypeVar, TypeVarTuple
 from zlib import crc32
 
@@ -83,11 +84,13 @@ class Scenario:
     Attributes:
         build: Makes the team, whose agents tell the script of their turns.
         drive: Asks something; returns all that comes out, streamed pieces in order.
+        in_threads: Whether what is meant for a thread needs one: code may ask for a running loop.
     """
 
     name: str
     build: Callable[[Script], Any]
     drive: Callable[[Any], Awaitable[Any]]
+    in_threads: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -128,9 +131,11 @@ class Outcome:
 class StepLoop(VirtualLoop):
     """A virtual loop that counts its steps, and cancels a task before one of them."""
 
-    def __init__(self, cancel_at: int | None = None) -> None:
+    def __init__(self, cancel_at: int | None = None, *, in_threads: bool = False) -> None:
         super().__init__()
         self.cancel_at = cancel_at
+        self.in_threads = in_threads
+        self._selector.patience_s = 30.0 if in_threads else 0.0  # type: ignore[attr-defined]
         self.steps = 0
         self.victim: asyncio.Task[Any] | None = None
 
@@ -146,12 +151,21 @@ class StepLoop(VirtualLoop):
     def run_in_executor(
         self, executor: Any, func: Callable[[*_Ts], _T], *args: *_Ts
     ) -> asyncio.Future[_T]:
-        """Call it here and now: a thread has no virtual time."""
+        """Call it here and now, maybe in a thread that is waited for: it has no virtual time."""
         future: asyncio.Future[_T] = self.create_future()
-        try:
-            future.set_result(func(*args))
-        except Exception as error:
-            future.set_exception(error)
+
+        def call() -> None:
+            try:
+                future.set_result(func(*args))
+            except BaseException as error:
+                future.set_exception(error)
+
+        if self.in_threads:
+            thread = Thread(target=call)
+            thread.start()
+            thread.join()
+        else:
+            call()
         return future
 
 
@@ -189,7 +203,7 @@ def play(
         outcome.cancelling = task.cancelling()
         outcome.leaked = _CALLER.get() != "caller"
 
-    loop = StepLoop(cancel_at)
+    loop = StepLoop(cancel_at, in_threads=scenario.in_threads)
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         began = loop.time()
         with suppress(asyncio.CancelledError):

@@ -182,7 +182,7 @@ def test_a_package_of_ones_own_is_not_taken_for_a_framework(
     dig.unwrap(dig.wrap(own, limits=Limits()))
 
 
-@pytest.mark.parametrize("module", ["crewai.crew", "haystack.agents"])
+@pytest.mark.parametrize("module", ["dspy.predict", "haystack.agents"])
 def test_a_team_of_a_framework_without_a_wrapper_is_refused(module: str) -> None:
     """As a plain object it would show nothing of its agents; the error names both ways to go on."""
     team = type("Crew", (), {"__module__": module, "kickoff": lambda self: "done"})()

@@ -48,7 +48,7 @@ class Call:
     def __init__(
         self, session: Session, agent: str, payload: Any, *,
         tell: Callable[[Any], Any] = as_payload, bounces: Callable[[], bool] = lambda: True,
-        traceparent: str | None = None,
+        traceparent: str | None = None, caller: Turn | None = None,
     ) -> None:  # fmt: skip
         """Report the call to the monitor; the call is released at once unless a gate keeps it.
 
@@ -59,6 +59,8 @@ class Call:
             tell: Converts the return value to plain JSON.
             bounces: Returns whether an answer to the outside can come back at this moment.
             traceparent: The W3C trace context of the call, if it has one.
+            caller: The turn that calls, where threads lose the context; by default the turn of the
+                running code.
         """
         self.guard = session.guard
         self._traceparent = traceparent
@@ -67,7 +69,7 @@ class Call:
         self._session = session
         self._agent = agent
         self._payload = payload
-        self._caller = current_turn(session)
+        self._caller = caller or current_turn(session)
         self._depth = self._caller.depth + 1 if self._caller else 0
         self._turn: Turn | None = None
         self._refused: Account | None = None  # of a request at a limit of the budget
@@ -128,9 +130,7 @@ class Call:
                 if iscoroutine(result):
                     begun.append(result)  # a bounced answer starts the agent anew, without it
                     return self._run(lambda *args: begun.pop() if begun else agent(*args), turn)
-                self._send_answer(turn, self._payload_of(result))
-                self._session.block_until_released(self._answer)
-                if not self._deliver_answer(turn):
+                if not self._was_bounced_now(turn, self._payload_of(result)):
                     return result
 
     def take_back(self, error: BaseException) -> None:
@@ -143,6 +143,13 @@ class Call:
         """
         self._fail(error)
         self._caller = None
+
+    def stopped_by(self, error: BaseException) -> Account | None:
+        """Have a stopped request hand back now; returns the account, or ``None``."""
+        account = self._session.stopped_by(error, self.event)
+        if account is not None:
+            self._session.hand_back(account)
+        return account
 
     def _hands_back(self, turn: Turn, error: BaseException, *, again: bool = True) -> bool:
         """Whether an agent asked from outside has the last turn now, after an error at a limit.
@@ -163,6 +170,12 @@ class Call:
             await self._session.wait_until_released(self._answer)
             is_back = self._deliver_answer(turn)
         return is_back
+
+    def _was_bounced_now(self, turn: Turn, payload: Any) -> bool:
+        """Hand over an answer; the calling thread waits for a gate."""
+        self._send_answer(turn, payload)
+        self._session.block_until_released(self._answer)
+        return self._deliver_answer(turn)
 
     def _payload_of(self, result: Any) -> Any:
         return self.guard.call(self._tell, result, default=None)
@@ -382,6 +395,12 @@ class HookedCall(Call):
         self._payload = self._payload if handed.is_passed_on else payload
         self._agent, self._instance, self._turn = agent, instance, None
 
+    def begin_now(self) -> Turn:
+        """Begin the agent's turn in the calling thread, after the release of the call."""
+        self._session.block_until_released(self.event)
+        self.turn = self._begin()
+        return self.turn
+
     async def answer(self, result: Any) -> bool:
         """Hand over the agent's answer; returns whether the answer has come back to the agent."""
         is_back = await self._was_bounced(self.turn, self._payload_of(result))
@@ -397,6 +416,10 @@ class HookedCall(Call):
         self._session.release(self._answer)
         self._deliver_answer(turn)
         self._leave_seats()
+
+    def answer_in_thread(self, result: Any) -> bool:
+        """Hand over an answer from the calling thread; returns whether the answer has come back."""
+        return self._was_bounced_now(self.turn, self._payload_of(result))
 
     def fail(self, error: BaseException) -> None:
         """End the call without an answer; the error is not raised."""
