@@ -20,6 +20,7 @@ APART := crewai
 ALSO_a2a := uvicorn
 ALSO_agent-framework := 'agent-framework-orchestrations~=1.4.0'
 ALSO_autogen := 'autogen-ext[openai]'
+ALSO_google-adk := openinference-instrumentation-google-adk
 ALSO_langgraph := 'langchain>=1.2,<1.5' langchain-openai
 ALSO_openai-agents := openinference-instrumentation-openai-agents \
 	opentelemetry-instrumentation-genai-openai-agents

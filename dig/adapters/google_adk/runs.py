@@ -6,7 +6,7 @@ for each agent that is a tool.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, nullcontext
 from contextvars import ContextVar
 from copy import copy
@@ -85,7 +85,8 @@ class Invocation:
                 if call is not None:
                     await call.begin()
                 async with aclosing(items):
-                    while (event := await self._next(items, call)) is not None:
+                    steps = aiter(items)  # what an instrumentation gives is no iterator itself
+                    while (event := await self._next(steps, call)) is not None:
                         yield event
                 self._leave(NEVER_TOLD)
             except BaseException as error:
@@ -95,11 +96,11 @@ class Invocation:
             if call is not None:
                 await call.answer(self.words)
 
-    async def _next(self, items: Events, call: HookedCall | None) -> Event | None:
+    async def _next(self, steps: AsyncIterator[Event], call: HookedCall | None) -> Event | None:
         token = RUN.set(self)
         try:
             with nullcontext() if call is None else inside(call.turn):
-                return await anext(items, None)
+                return await anext(steps, None)
         finally:
             RUN.reset(token)
 
@@ -159,7 +160,8 @@ class AgentPlugin(BasePlugin):  # type: ignore[misc]
                 if not (call.turn.is_open and call.turn.instance):
                     await self._begin()
                 async with aclosing(original(self._agent, ctx)) as items:
-                    while (event := await self._next(items)) is not None:
+                    steps = aiter(items)
+                    while (event := await self._next(steps)) is not None:
                         if await self._goes_back(event):
                             break
                         yield event
@@ -199,9 +201,9 @@ class AgentPlugin(BasePlugin):  # type: ignore[misc]
             nodes, self._is_last = self._run.team.nodes, True
             self._agent = next(node for node in nodes if node.name == self._call.agent)
 
-    async def _next(self, items: Events) -> Event | None:
+    async def _next(self, steps: AsyncIterator[Event]) -> Event | None:
         with inside(self._call.turn):
-            return await anext(items, None)
+            return await anext(steps, None)
 
     async def _goes_back(self, event: Event) -> bool:
         """Report an event; returns whether an answer has come back."""

@@ -134,9 +134,13 @@ def _payload(value: Any, side: Side, limit: int | None) -> Any:
     """A value as a payload: of messages the last words of a side, `$cut` for a text with a hole."""
     if isinstance(value, str):
         text, value = value, _parsed(value)
-        if len(text) == limit or _has_hole(text, is_json=value is not text):
+        is_json = value is not text  # a JSON text without its end is none
+        if (len(text) == limit and not is_json) or _has_hole(text, is_json=is_json):
             return _cut(text)
     messages = value.get("messages") if isinstance(value, dict) else value
+    message = (value.get("new_message") or value.get("content")) if messages is None else None
+    if isinstance(message, dict) and (text := "".join(_texts(message))):
+        return text  # the arguments of a runner of ADK, or an event
     if isinstance(value, dict) and isinstance(value.get("raw"), str) and side == "answer":
         return value["raw"]  # the output of a task of CrewAI
     if isinstance(messages, list) and messages and all(_role(m) for m in messages):

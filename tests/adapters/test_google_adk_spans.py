@@ -1,0 +1,100 @@
+"""Spans that OpenInference makes of runs of Google ADK."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("openinference.instrumentation.google_adk")
+
+from google.protobuf.json_format import MessageToJson  # type: ignore[import-untyped]
+from openinference.instrumentation.google_adk import GoogleADKInstrumentor
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from dig.detectors import standard
+from dig.detectors.watch import Watch
+from dig.traces.interchange.imports import import_file
+from tests.helpers import VirtualLoop
+
+from . import google_adk_teams as teams
+from .google_adk_teams import AtOnce, agent, ask, asks, calls, raises, says
+
+pytestmark = teams.OLD_WAYS
+
+
+@pytest.fixture
+def exporter() -> Iterator[InMemorySpanExporter]:
+    """The spans of all runs of a test."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    instrument = GoogleADKInstrumentor()
+    instrument.instrument(tracer_provider=provider)
+    yield exporter
+    instrument.uninstrument()
+
+
+def team(times: int, helper: Any, *, waits: bool = True) -> Any:
+    """A lead that asks a helper some times, or starts it, and answers."""
+    script, tasks = AtOnce(), list[Any]()
+
+    async def weigh() -> str:
+        await asyncio.sleep(5)
+        return "weighed"
+
+    tool = agent(script, "helper", calls("weigh"), helper, tools=[weigh])
+    if waits:
+        tool = agent(script, "helper", helper)
+
+    async def start(question: str) -> str:
+        tasks.append(asyncio.create_task(ask(tool, question)))
+        await asyncio.sleep(1)
+        return "started"
+
+    question = asks("helper", text="how heavy?") if waits else calls("start", question="heavy?")
+    lead = agent(
+        script, "lead", *[question] * times, says("9 kg in all"),
+        tools=[teams.AgentTool(tool) if waits else start],
+    )  # fmt: skip
+    return lead, tasks
+
+
+def patterns(records: Any) -> list[str]:
+    watch = Watch(standard())
+    return [str(finding.pattern) for record in records for finding in watch.feed(record)]
+
+
+@pytest.mark.parametrize(
+    ("build", "expected"),
+    [
+        (lambda: team(1, says("9 kg")), set()),
+        (lambda: team(12, says("9 kg")), {"LOOP", "LIVELOCK"}),
+        (lambda: team(1, says("late"), waits=False), {"ET"}),
+        (lambda: team(1, raises), {"FAIL"}),
+    ],
+    ids=["healthy", "loop", "early", "fails"],
+)
+def test_its_spans_have_the_findings_of_the_monitor(
+    build: Callable[[], Any], expected: set[str], exporter: InMemorySpanExporter, tmp_path: Path
+) -> None:
+    watched = teams.Watched()
+    lead, tasks = build()
+
+    async def run() -> None:
+        with suppress(ValueError):
+            await ask(watched(lead), "Weigh it")
+        await asyncio.gather(*tasks)
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(run())
+    path = tmp_path / "spans.json"
+    path.write_text(MessageToJson(encode_spans(exporter.get_finished_spans())))
+    assert {*watched.patterns} == expected
+    assert {*patterns(import_file(path).records)} == expected
