@@ -61,7 +61,7 @@ class Membership:
     ) -> None:  # fmt: skip
         """Begin without a connection."""
         self._a2a = None
-        if "a2a" in sys.modules:
+        if {"a2a.client", "a2a.server"} & sys.modules.keys():
             from .over_a2a import AgentsOverA2A  # else there is none
 
             self._a2a = AgentsOverA2A(agents)
