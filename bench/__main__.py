@@ -65,6 +65,7 @@ BENCHES: dict[str, Callable[[bool], Table]] = {
     "wrap-autogen": partial(wrap_payloads.wrapping, "AutoGen chat"),
     "wrap-autogen-core": partial(wrap_payloads.wrapping, "AutoGen core"),
     "wrap-langgraph": partial(wrap_payloads.wrapping, "LangGraph"),
+    "wrap-llama-index": partial(wrap_payloads.wrapping, "LlamaIndex"),
     "wrap-openai-agents": partial(wrap_payloads.wrapping, "OpenAI Agents"),
     "wrap-payloads": wrap_payloads.payloads,
 }

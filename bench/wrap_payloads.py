@@ -21,6 +21,7 @@ from . import (
     wrap_agent_framework,
     wrap_autogen,
     wrap_langgraph,
+    wrap_llama_index,
     wrap_openai_agents,
 )
 from .measure import Table
@@ -58,6 +59,7 @@ FRAMEWORKS = {
     "AutoGen core": Framework("autogen_core", "runtime", wrap_autogen.ask, 4_000, 2),
     "AutoGen chat": Framework("autogen_agentchat", "team", wrap_autogen.chat, 1_000, 1, TEXTS),
     "OpenAI Agents": Framework("agents", "team", wrap_openai_agents.times, 60, 1, TEXTS, 2),
+    "LlamaIndex": Framework("llama_index", "team", wrap_llama_index.times, 60, 1, TEXTS, 2),
     "AG2": Framework("ag2", "hub", wrap_ag2.times, 1_000, 1, TEXTS, 20),
     "agent-framework": Framework("agent_framework", "workflow", wrap_agent_framework.times, 2_000),
 }

@@ -491,9 +491,10 @@ def test_an_agent_that_hands_nothing_back_fails_the_request(make: Any, who: str)
     assert session.statistics().faults == 0 and session.statistics().open_turns == 0
 
 
+@pytest.mark.timeout(600)  # LlamaIndex takes some 30 ms of processor time for each request
 @pytest.mark.parametrize("make", [lambda: pair("half"), lambda: hand_round("half")])
 def test_two_hundred_requests_have_a_budget_each(make: Any) -> None:
-    wrapped = dig.wrap(make(), budget={"turns": 4})
+    wrapped = dig.wrap(make(), budget={"turns": 2})
 
     async def ask_all() -> list[Any]:
         return await asyncio.gather(*(run(wrapped, f"{n}") for n in range(200)))

@@ -14,7 +14,7 @@ from dig.adapters.base import Attached, Session, WrapPlan, importing
 
 __all__ = ["plan"]
 
-VERSIONS = ("0.14.0", "0.14.26")
+VERSIONS = ("0.14.6", "0.14.26")
 """The lowest version that this was tested with, and the first that it was not."""
 
 CAN = frozenset({"annotate", "tell", "hold", "bounce", "stop", "meter", "hand_back"})
@@ -31,10 +31,10 @@ def plan(team: Any, *, tools: bool = False) -> WrapPlan:
         SettingsError: The team is something else, or LlamaIndex is not one that was tested.
     """
     with importing("LlamaIndex", ("llama-index-core",), VERSIONS, extra="llama-index"):
-        from .team import WatchedTeam, members_of
+        from .team import WatchedWorkflows, members_of
     agents, workflows = members_of(team)
 
     def attach(session: Session) -> Attached:
-        return Attached(team, WatchedTeam(session, agents, workflows, tools=tools).restore)
+        return Attached(team, WatchedWorkflows(session, agents, workflows, tools=tools).restore)
 
     return WrapPlan("a team of LlamaIndex agents", tuple(agents), attach, CAN)

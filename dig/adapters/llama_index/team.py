@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 from llama_index.core.agent.workflow import AgentWorkflow, BaseWorkflowAgent
 from llama_index.core.workflow import Context, StartEvent
+from workflows.handler import WorkflowHandler
 
 from dig.adapters.base import Patches, Session, as_payload, need_attributes
 from dig.errors import SettingsError
@@ -21,6 +22,7 @@ def members_of(team: Any) -> tuple[dict[str, Any], list[Any]]:
     Raises:
         SettingsError: An object is neither, or LlamaIndex is put together in another way.
     """
+    need_attributes("LlamaIndex", (WorkflowHandler,), ("ctx", "_wait_for_result"))
     need_attributes("LlamaIndex", (AgentWorkflow,), ("run", "_call_tool"))
     need_attributes("LlamaIndex", (BaseWorkflowAgent,), ("run", "_call_tool", "take_step"))
     if isinstance(team, Mapping):
@@ -50,7 +52,7 @@ def members_of(team: Any) -> tuple[dict[str, Any], list[Any]]:
     return agents, workflows
 
 
-class WatchedTeam:
+class WatchedWorkflows:
     """A wrapped team.
 
     Attributes:
