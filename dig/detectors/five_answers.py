@@ -123,7 +123,7 @@ class _Writer:
         if run.finish.outcome == "submitted":
             return self._answer_verdict()
         if run.finish.outcome == "stopped":
-            is_stuck = not (run.running or run.limit)
+            is_stuck = not (run.running or run.limit or run.is_halted)
             return ("Got stuck" if is_stuck else "Stopped"), "bad"
         return ("Ran out of time" if run.finish.outcome == "timeout" else "Failed"), "bad"
 

@@ -101,6 +101,7 @@ class RunSoFar:
         limit: The limit of the budget that stopped something, in words; else empty.
         limited: The first record of that; ``None``: there was no limit.
         is_imported: Whether the trace was made from another file, after the run.
+        is_halted: Whether a person or a program ended the run.
         skipped: The patterns that such a trace cannot show.
         is_early: Whether work is missing from the answer that was accepted last.
         partial: The limit of the budget at which that answer was handed back, in words; else empty.
@@ -121,6 +122,7 @@ class RunSoFar:
         self._lacks: Headline | None = None  # the accepted answer
         self._worse: set[str] = set()  # the patterns whose errors no answer has mended
         self.run: records.Run | None = None
+        self.is_halted = False
         self.partial = self.limit = ""
         self.limited: records.IncidentRow | None = None
         self.is_imported = False
@@ -231,6 +233,8 @@ class RunSoFar:
             self.skipped = skipped if isinstance(skipped, list) else self.skipped
         if record.what == records.REQUEST_FAILED and detail.get("event") is not None:
             self.counts["failed"] += detail.get("how") == "error"
+        elif record.what == records.STOPPED_FROM_OUTSIDE:
+            self.is_halted = True
         elif record.what == records.BUDGET and detail.get("stage") in ("stopped", "partial"):
             self._note_limit(record, detail)
 

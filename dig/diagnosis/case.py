@@ -19,7 +19,7 @@ from dig.detectors import plugins, standard
 from dig.detectors.headline import Headline
 from dig.detectors.protocols import Detector
 from dig.errors import RuleError, SettingsError, TraceError
-from dig.graph.records import Finish
+from dig.graph.records import STOPPED_FROM_OUTSIDE, Finish
 from dig.show.document import Attempt, Failure, forks_beside
 from dig.tasks.accounting import PAYLOADS, Accounting
 from dig.tasks.catalogue import TASKS
@@ -33,7 +33,7 @@ from dig.traces.run import RecordedRun
 
 from .attempts import find_attempts
 from .failures import failures
-from .goal import Finished, Goal, Judgement, milestones
+from .goal import Finished, Goal, Judgement, Standing, milestones
 from .signs.analysis import RunAnalysis, Sign, UsualTeam
 from .signs.table import find_signs
 
@@ -96,6 +96,7 @@ class RunSource:
         side: The content of the side file; empty if there is none.
         result: The content of `result.json`; empty if there is none.
         run: Its records, with payloads.
+        standing: Its errors, by the detectors of the run.
         detectors: The user's detectors, as `module:object`.
     """
 
@@ -104,6 +105,7 @@ class RunSource:
     side: Mapping[str, Any]
     result: Mapping[str, Any]
     run: RecordedRun
+    standing: Standing
     detectors: tuple[str, ...] = ()
     _finished: dict[int, Finished] = field(default_factory=dict)
     _judged: dict[tuple[str, int], Judgement] = field(default_factory=dict)
@@ -121,11 +123,12 @@ class RunSource:
             SettingsError: A file beside it is damaged.
         """
         trace = trace_path(path)
-        run = RecordedRun.read(path, payloads=True)
+        standing = Standing(_detectors(detectors))
+        run = RecordedRun.read(path, payloads=True, detectors=standing, stored=True)
         if not run.records:
             raise TraceError(trace, None, "has no record")
         side = read_side(trace.parent) if (trace.parent / SIDE).exists() else {}
-        return cls(path, trace, side, _result(trace.parent), run, tuple(detectors))
+        return cls(path, trace, side, _result(trace.parent), run, standing, tuple(detectors))
 
     @property
     def name(self) -> str:
@@ -146,8 +149,9 @@ class RunSource:
     @property
     def is_whole(self) -> bool:
         """Whether the run was neither cut off nor interrupted."""
-        finish = self.run.finish
-        return finish is not None and self.result.get("reason") != INTERRUPTED
+        is_halted = any(row.what == STOPPED_FROM_OUTSIDE for row in self.run.incidents)
+        is_interrupted = is_halted or self.result.get("reason") == INTERRUPTED  # of an older run
+        return self.run.finish is not None and not is_interrupted
 
     @property
     def wrapped(self) -> str | None:
@@ -175,10 +179,6 @@ class RunSource:
         except SettingsError:  # its data are not here, for instance
             return None
 
-    def fresh_detectors(self) -> list[Detector]:
-        """Make the detectors of the run."""
-        return [*standard(), *plugins.detectors(self.detectors)]
-
     def finished(
         self, since: int = 0, run: RecordedRun | None = None, result: Any = None
     ) -> Finished:
@@ -192,15 +192,17 @@ class RunSource:
         # Judging goes through all records with all detectors, and experiments ask again and again.
         if run is None and since in self._finished:
             return self._finished[since]
-        records, finish = (run or self.run).records, (run or self.run).last
+        recorded = run or self.run
+        records, finish = recorded.records, recorded.last
         result = self.result if result is None else result
         # Beside a plain trace there is no result; its last record tells the outcome all the same.
         if not result and isinstance(finish, Finish):
             result = {"outcome": finish.outcome}
         try:
             finished = Finished.of(
-                records, result, self.fresh_detectors(), since=since, task=self.task, name=self.name
-            )
+                records, result, self.standing if run is None else _detectors(self.detectors),
+                since=since, task=self.task, name=self.name, run=recorded,
+            )  # fmt: skip
         except RuleError as error:
             raise TraceError(self.trace, None, str(error)) from None
         if run is None:
@@ -249,6 +251,10 @@ def read_case(path: Path, goal: Goal | None = None) -> Case:
         SettingsError: A file beside it is damaged, or the goal cannot be judged.
     """
     return RunSource.read(path).case(goal or Goal.parse("default"))
+
+
+def _detectors(names: Sequence[str]) -> list[Detector]:
+    return [*standard(), *plugins.detectors(names)]
 
 
 def _result(folder: Path) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -44,6 +44,7 @@ class Finished:
         name: The name of the run in errors.
         milestones: The task's own, from the records; ``None``: those of any run.
         headline: The failed request, or the answer that lacks an agent's work; ``None``: none.
+        run: The records as events and activations; ``None``: they are made when they are needed.
     """
 
     records: Sequence[Record]
@@ -53,13 +54,15 @@ class Finished:
     name: str = "the run"
     milestones: Callable[[Sequence[Record]], Sequence[Milestone]] | None = None
     headline: Headline | None = None
+    run: RecordedRun | None = None
 
     @classmethod
     def of(
         cls,
         records: Sequence[Record], result: RunResult | Mapping[str, Any],
-        detectors: Sequence[Detector], *,
+        detectors: Sequence[Detector] | Standing, *,
         score: Score | None = None, since: int = 0, task: object = None, name: str = "the run",
+        run: RecordedRun | None = None,
     ) -> Finished:  # fmt: skip
         """Find the unhealed errors of a run; healed errors are left open.
 
@@ -67,12 +70,13 @@ class Finished:
             records: Its records.
             result: The result of the run; or the content of `result.json`, which has the score,
                 too.
-            detectors: Fresh detectors, which look at the records.
+            detectors: Fresh detectors, which look at the records; or the result of their look.
             score: The score of its answer, if `result` does not have it.
             since: The first record whose findings count. A fork is judged by what was found since
                 its change: what is past cannot be mended.
             task: Its task, if it is known; it may have `milestones`.
             name: The name of the run in errors.
+            run: The same records as events and activations, if they are there.
 
         Raises:
             RuleError: A record contradicts those before it.
@@ -81,14 +85,17 @@ class Finished:
             result = result.to_json()
         if score is not None:
             result = {**result, "score": asdict(score)}
-        unhealed, headline = _standing(records, detectors, since)
+        standing = detectors if isinstance(detectors, Standing) else Standing(detectors)
+        for record in records if standing is not detectors else ():
+            standing.feed(record)
+        unhealed, headline = standing.since(since)
         milestones = getattr(task, "milestones", None)
-        return cls(records, result, unhealed, (), name, milestones, headline)
+        return cls(records, result, unhealed, (), name, milestones, headline, run)
 
     @cached_property
     def recorded(self) -> RecordedRun:
         """The records as events and activations."""
-        return RecordedRun(self.records)
+        return self.run or RecordedRun(self.records)
 
     @property
     def score(self) -> Score | None:
@@ -106,45 +113,52 @@ class Finished:
         return ("the answer was not checked: no score is known",)
 
 
-def _standing(
-    records: Iterable[Record], detectors: Sequence[Detector], since: int
-) -> tuple[list[Finding], Headline | None]:
-    """Find the errors of a run, neither mended nor silenced, and the headline.
+class Standing(Watch):
+    """The errors of a run that are neither mended nor silenced, and the headline."""
 
-    Args:
-        records: Its records.
-        detectors: Fresh detectors.
-        since: The first record whose findings count.
-    """
-    watch, mending, headlines = Watch(detectors), Mending(), Headlines()
-    findings, rows = list[Finding](), list[FindingRow]()
-    headings: list[Headline | None] = []
-    for record in records:
+    def __init__(self, detectors: Sequence[Detector]) -> None:
+        """Start before the first record.
+
+        Args:
+            detectors: Fresh detectors.
+        """
+        super().__init__(detectors)
+        self._mending, self._headlines = Mending(), Headlines()
+        self._findings, self._rows = list[Finding](), list[FindingRow]()
+        self._headings: list[Headline | None] = []
+
+    def feed(self, record: Record) -> list[Finding]:
+        """Apply a record; its findings are kept here, and none is returned."""
         # Findings of a time that has passed come before the record, as they did in the run.
-        due = watch.advance(record.us)
-        watch.graph.apply(record)
+        due = self.advance(record.us)
+        self.graph.apply(record)
         for finding in due:
-            mending.add(watch.graph, finding)
-        mending.look(watch.graph, record)
-        headlines.look(record)
-        raised = watch.look(record)
+            self._mending.add(self.graph, finding)
+        self._mending.look(self.graph, record)
+        self._headlines.look(record)
+        raised = self.look(record)
         for finding in raised:
-            mending.add(watch.graph, finding)
-        findings += due + raised
-        headings += [headlines.of(watch.graph, finding) for finding in due + raised]
+            self._mending.add(self.graph, finding)
+        for finding in due + raised:
+            self._findings.append(finding)
+            self._headings.append(self._headlines.of(self.graph, finding))
         if isinstance(record, FindingRow):
-            rows.append(record)
-    recorded, _ = recorded_rows(findings, rows)  # the policy of the run silenced some of them
-    findings = [
-        replace(each, silenced=str(row.silenced)) if row and row.silenced is not None else each
-        for each, row in zip(findings, recorded, strict=True)
-    ]
-    unhealed = [finding for finding in mending.unmended_errors(findings) if finding.t >= since]
-    mended = [
-        finding.t < since or is_mended
-        for finding, is_mended in zip(findings, mending.mended, strict=True)
-    ]
-    return unhealed, standing_headline(findings, headings, mended)
+            self._rows.append(record)
+        return []
+
+    def since(self, t: int) -> tuple[list[Finding], Headline | None]:
+        """Return the errors found since a record, neither mended nor silenced, and the headline."""
+        recorded, _ = recorded_rows(self._findings, self._rows)  # some were silenced by a policy
+        findings = [
+            replace(each, silenced=str(row.silenced)) if row and row.silenced is not None else each
+            for each, row in zip(self._findings, recorded, strict=True)
+        ]
+        unhealed = [each for each in self._mending.unmended_errors(findings) if each.t >= t]
+        mended = [
+            each.t < t or is_mended
+            for each, is_mended in zip(findings, self._mending.mended, strict=True)
+        ]
+        return unhealed, standing_headline(findings, self._headings, mended)
 
 
 class Judgement(NamedTuple):

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import fields
 from json.encoder import encode_basestring_ascii
+from sys import intern
 from typing import Any, TypeVar, cast, get_args
 
 from dig._util.json_values import dumps
@@ -33,6 +34,11 @@ def _want(row: dict[str, Any], key: str, kind: type[_T]) -> _T:
     return value
 
 
+def _name(row: dict[str, Any], key: str) -> str:
+    # A name stands in many rows, and a long run would keep a text for each.
+    return intern(_want(row, key, str))
+
+
 def _show(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 60 else text[:57] + "..."
@@ -46,7 +52,7 @@ def _value(row: dict[str, Any], key: str) -> Any:
 
 
 def _or_null(row: dict[str, Any], key: str) -> str | None:
-    return None if _value(row, key) is None else _want(row, key, str)
+    return None if _value(row, key) is None else _name(row, key)
 
 
 def _text(row: dict[str, Any], key: str) -> str | None:
@@ -63,7 +69,7 @@ def _strings(row: dict[str, Any], key: str) -> tuple[str, ...]:
     for value in values:
         if type(value) is not str:
             raise RecordError(f"`{key}` holds {_show(value)}; it must be a list of strings")
-    return tuple(values)
+    return tuple(map(intern, values))
 
 
 def _one_of(row: dict[str, Any], key: str, choices: tuple[_T, ...]) -> _T:
@@ -71,7 +77,7 @@ def _one_of(row: dict[str, Any], key: str, choices: tuple[_T, ...]) -> _T:
     if value not in choices:
         allowed = ", ".join(map(str, choices))
         raise RecordError(f"`{key}` is {_show(value)}; it must be one of: {allowed}")
-    return value  # type: ignore[no-any-return]  # it equals one of the choices
+    return choices[choices.index(value)]
 
 
 def _flag(row: dict[str, Any], key: str) -> bool:
@@ -163,8 +169,8 @@ def _run(t: int, us: int, row: dict[str, Any]) -> records.Run:
 def _emit(t: int, us: int, row: dict[str, Any]) -> records.Emit:
     context = row.get("traceparent")
     return records.Emit(
-        t, us, _want(row, "event", str), _or_null(row, "by"), _strings(row, "to"),
-        _want(row, "type", str), _want(row, "final", bool), row.get("payload"),
+        t, us, _name(row, "event"), _or_null(row, "by"), _strings(row, "to"),
+        _name(row, "type"), _want(row, "final", bool), row.get("payload"),
         _text(row, "policy"),
         context if type(context) is str else None,
     )  # fmt: skip
@@ -177,19 +183,19 @@ def _fates(row: dict[str, Any]) -> tuple[Fate, ...]:
             raise RecordError(f"`fates` holds {_show(item)}; it must be a list of objects")
         fate = _one_of(item, "fate", records.FATES)
         to = _strings(item, "to") if fate == "reroute" else ()
-        fates.append(Fate(_want(item, "event", str), fate, to))
+        fates.append(Fate(_name(item, "event"), fate, to))
     return tuple(fates)
 
 
 def _end(t: int, us: int, row: dict[str, Any]) -> records.End:
     return records.End(
-        t, us, _want(row, "activation", str), _fates(row), _strings(row, "outputs"),
+        t, us, _name(row, "activation"), _fates(row), _strings(row, "outputs"),
         row.get("usage"), _text(row, "error"), _text(row, "because"), _flag(row, "cancelled"),
     )  # fmt: skip
 
 
 def _start(t: int, us: int, row: dict[str, Any]) -> records.Start:
-    activation, agent = _want(row, "activation", str), _want(row, "agent", str)
+    activation, agent = _name(row, "activation"), _name(row, "agent")
     return records.Start(t, us, activation, agent, _strings(row, "inputs"))
 
 
@@ -215,17 +221,15 @@ def _finding(t: int, us: int, row: dict[str, Any]) -> records.FindingRow:
 _DECODERS: dict[str, Callable[[int, int, dict[str, Any]], Record]] = {
     "run": _run,
     "emit": _emit,
-    "deliver": lambda t, us, row: records.Deliver(
-        t, us, _want(row, "event", str), _or_null(row, "to")
-    ),
+    "deliver": lambda t, us, row: records.Deliver(t, us, _name(row, "event"), _or_null(row, "to")),
     "start": _start,
     "end": _end,
-    "join": lambda t, us, row: records.Join(t, us, _want(row, "agent", str)),
-    "leave": lambda t, us, row: records.Leave(t, us, _want(row, "agent", str)),
+    "join": lambda t, us, row: records.Join(t, us, _name(row, "agent")),
+    "leave": lambda t, us, row: records.Leave(t, us, _name(row, "agent")),
     "redirect": lambda t, us, row: records.Redirect(
-        t, us, _want(row, "event", str), _strings(row, "to")
+        t, us, _name(row, "event"), _strings(row, "to")
     ),
-    "expire": lambda t, us, row: records.Expire(t, us, _want(row, "event", str)),
+    "expire": lambda t, us, row: records.Expire(t, us, _name(row, "event")),
     "finding": _finding,
     "heal": _heal,
     "incident": lambda t, us, row: records.IncidentRow(

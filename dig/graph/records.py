@@ -42,6 +42,9 @@ the request, `activation` and `agent`."""
 Failure = Literal["error", "limit", "timeout"]
 FAILURES: tuple[Failure, ...] = get_args(Failure)
 
+STOPPED_FROM_OUTSIDE = "stopped from outside"
+"""The incident of a run, no session, that a person or a program ended: its detail has `reason`."""
+
 NEVER_RAN = "never ran"
 """The incident of an agent that was to begin and did not: its detail has `agent` and `events`."""
 

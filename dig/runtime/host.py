@@ -16,7 +16,7 @@ from dig._util.json_values import plain
 from dig._util.redaction import mask_secrets
 from dig._util.text import counted, one_line, value_text
 from dig.errors import BudgetExceeded, DecisionError, PayloadError, RequestError, StopRunError
-from dig.graph.records import FAILURES, SYSTEM, End, Fate, Outcome
+from dig.graph.records import FAILURES, STOPPED_FROM_OUTSIDE, SYSTEM, End, Fate, Outcome
 from dig.monitor.messages import (
     Effect,
     Output,
@@ -307,6 +307,9 @@ class Host:
             requests = self.requests
             self.count_effects(requests.fail(failure, requests.open(), self._ended_by, reason))
         cut_off = {name: used for name in self._usage if (used := self._used(name))}
+        is_halted = outcome == "stopped" and reason != STALLED and not self._ended_by
+        if is_halted and not self._setup.session:  # else the trace looks as if the team were stuck
+            self.count_effects(self.monitor.incident(STOPPED_FROM_OUTSIDE, {"reason": reason}))
         self.count_effects(self.monitor.finish(outcome, answer, cut_off or None))
         return replace(self._tally.result(self.monitor.graph, reason), exceeded=self._exceeded)
 

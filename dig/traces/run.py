@@ -28,6 +28,7 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import End, FindingRow, Finish, HealRow, IncidentRow, Leave, Record
 
 from .journal.reader import feed_records
+from .journal.stored import StoredRecords
 
 
 @dataclass(slots=True, eq=False)
@@ -35,29 +36,41 @@ class RecordedEvent:
     """An event with all its fates.
 
     Attributes:
-        t, us: The record that generated it, and that moment in microseconds.
+        run: The run, which has the payload.
+        t: The record that generated it.
         by: The activation that generated it, ``None`` (from outside) or ``"system"``.
         agent: The agent of that activation, if there is one.
-        to, type, final, payload: As it was emitted.
+        to, type, final: As it was emitted.
         arrivals: The agents it was delivered to, each with the record of the delivery.
         accepted_t: The record that accepted it as an answer, if one did.
         consumed_by: The activations that consumed it.
         reroutes: The records at which an activation rerouted it.
     """
 
+    run: RecordedRun = field(repr=False)
     id: str
     t: int
-    us: int
     by: str | None
     agent: str | None
     to: tuple[str, ...]
     type: str
     final: bool
-    payload: Any
-    arrivals: list[tuple[str, int]] = field(default_factory=list)
+    # Tuples, since most events arrive once and are consumed once: a list has room for more.
+    arrivals: tuple[tuple[str, int], ...] = ()
     accepted_t: int | None = None
-    consumed_by: list[str] = field(default_factory=list)
-    reroutes: list[int] = field(default_factory=list)
+    consumed_by: tuple[str, ...] = ()
+    reroutes: tuple[int, ...] = ()
+
+    @property
+    def us(self) -> int:
+        """The moment at which it was generated, in microseconds."""
+        return self.run.times[self.t]
+
+    @property
+    def payload(self) -> Any:
+        """The payload; of a stored run it is read from the file."""
+        record = self.run.records[self.t]
+        return record.payload if isinstance(record, kinds.Emit) else None
 
     @property
     def is_work(self) -> bool:
@@ -73,7 +86,6 @@ class RecordedActivation:
         id, agent, inputs: As it was started.
         t, us: The record that started it, and that moment in microseconds.
         end: The record that ended it, if it ended.
-        fates: The fates that its end names, by event; `RecordedRun.fates` has the implied ones.
     """
 
     id: str
@@ -82,11 +94,15 @@ class RecordedActivation:
     t: int
     us: int
     end: End | None = None
-    fates: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def fates(self) -> dict[str, str]:
+        """The fates that its end names, by event; `RecordedRun.fates` has the implied ones."""
+        return {each.event: each.fate for each in self.end.fates} if self.end else {}
 
     def with_fate(self, fate: str) -> list[str]:
         """The inputs with a fate."""
-        return [event for event, its in self.fates.items() if its == fate]
+        return [each.event for each in self.end.fates if each.fate == fate] if self.end else []
 
     @property
     def has_failed(self) -> bool:
@@ -109,12 +125,14 @@ class RecordedRun:
     """The events, activations and agents of a recorded run, by id.
 
     Attributes:
-        records: The records; the number of a record is its place in this list.
+        records: The records; the number of a record is its place in this sequence.
         times: The moment of each record, in microseconds.
         events: The events by id, as generated.
         activations: The activations by id, as started.
         agents: Every agent that ever took part, in the order in which they came.
         leaves: The record at which an agent left for the last time, by agent.
+        membership: The records of agents that came or left later.
+        expired: The records of events that expired on their way.
         findings: The findings that the trace records.
         heals: The interventions; see `heals_of`.
         incidents: The incidents that the trace records.
@@ -123,23 +141,31 @@ class RecordedRun:
         found: The findings of the given detectors, independent of those in the trace.
     """
 
-    def __init__(self, records: Iterable[Record], watch: Watch | None = None) -> None:
+    def __init__(
+        self, records: Iterable[Record], watch: Watch | None = None,
+        stored: StoredRecords | None = None,
+    ) -> None:  # fmt: skip
         """Go through the records of a run.
 
         Args:
             records: The records, from the first one on.
             watch: A fresh watch that each record is applied to first. ``None``: the records are
                 known to follow the rules; the graph is made when it is asked for.
+            stored: The records as they lie in files; ``None``: they are kept.
 
         Raises:
             RuleError: A record contradicts those before it.
         """
-        self.records: list[Record] = []
+        self._kept: list[Record] = []
+        self.records: Sequence[Record] = self._kept if stored is None else stored
+        self.last: Record
         self.times = array("q")
         self.events: dict[str, RecordedEvent] = {}
         self.activations: dict[str, RecordedActivation] = {}
         self.agents: dict[str, None] = {}
         self.leaves: dict[str, int] = {}
+        self.membership: list[kinds.Join | Leave] = []
+        self.expired: list[kinds.Expire] = []
         self.findings: list[FindingRow] = []
         self.heals: list[HealRow] = []
         self.incidents: list[IncidentRow] = []
@@ -155,21 +181,28 @@ class RecordedRun:
 
     @classmethod
     def read(
-        cls, path: Path, *, payloads: bool = False, detectors: Sequence[Detector] = ()
-    ) -> RecordedRun:
+        cls, path: Path, *, payloads: bool = False, detectors: Sequence[Detector] | Watch = (),
+        stored: bool = False,
+    ) -> RecordedRun:  # fmt: skip
         """Read a trace, and check the rules.
 
         Args:
             path: The trace file or run directory.
             payloads: Whether to read large payloads that lie beside the trace; without, they are
                 ``None``, and may be missing.
-            detectors: The detectors that look at the run (see `found`); by default none.
+            detectors: The detectors that look at the run (see `found`), or a fresh watch with
+                them; by default none.
+            stored: Whether records and payloads stay in the file and are read again when they are
+                asked for, since the run may be too long for memory.
 
         Raises:
             TraceError: The trace cannot be read, or breaks a rule; the line is named.
         """
-        run = cls((), Watch(detectors))
-        for _ in feed_records(path, run._add, payloads=payloads):
+        places = StoredRecords() if stored else None
+        watch = detectors if isinstance(detectors, Watch) else Watch(detectors)
+        run = cls((), watch, places)
+        tell = places.add if places is not None else None
+        for _ in feed_records(path, run._add, payloads=payloads, tell=tell):
             pass
         return run
 
@@ -179,11 +212,6 @@ class RecordedRun:
     def graph(self) -> InteractionGraph:
         """The graph at the end of the run."""
         return self._full_watch().graph
-
-    @property
-    def last(self) -> Record:
-        """The last record."""
-        return self.records[-1]
 
     def at(self, us: float) -> int:
         """The first record not before a moment; else the last record."""
@@ -266,7 +294,9 @@ class RecordedRun:
     def _add(self, record: Record) -> None:
         if self._watch is not None:
             self._apply(self._watch, record)
-        self.records.append(record)
+        if self.records is self._kept:
+            self._kept.append(record)
+        self.last = record
         self.times.append(record.us)
         self._enter(record)
 
@@ -287,17 +317,19 @@ class RecordedRun:
                 by = self.activations.get(r.by or "")
                 agent = by.agent if by else None
                 self.events[r.event] = RecordedEvent(
-                    r.event, r.t, r.us, r.by, agent, r.to, r.type, r.final, r.payload
+                    self, r.event, r.t, r.by, agent, r.to, r.type, r.final
                 )
             case kinds.Deliver(event=event, to=None, t=t):
                 self.answer = self.events[event]
                 self.answer.accepted_t = t
             case kinds.Deliver(event=event, to=str(to), t=t):
-                self.events[event].arrivals.append((to, t))
+                self.events[event].arrivals += ((to, t),)
             case kinds.Start(activation=name, agent=agent, inputs=inputs, t=t, us=us):
                 self.activations[name] = RecordedActivation(name, agent, inputs, t, us)
             case End():
                 self._end(record)
+            case kinds.Expire():
+                self.expired.append(record)
             case FindingRow():
                 self.findings.append(record)
             case HealRow():
@@ -308,8 +340,10 @@ class RecordedRun:
                 self.agents.update(dict.fromkeys(agents))
             case kinds.Join(agent=agent):
                 self.agents[agent] = None
+                self.membership.append(record)
             case Leave(agent=agent, t=t):
                 self.leaves[agent] = t
+                self.membership.append(record)
             case Finish():
                 self.finish = record
 
@@ -317,11 +351,10 @@ class RecordedRun:
         activation = self.activations[record.activation]
         activation.end = record
         for fate in record.fates:
-            activation.fates[fate.event] = fate.fate
             if fate.fate == "consume":
-                self.events[fate.event].consumed_by.append(activation.id)
+                self.events[fate.event].consumed_by += (activation.id,)
             elif fate.fate == "reroute":
-                self.events[fate.event].reroutes.append(record.t)
+                self.events[fate.event].reroutes += (record.t,)
 
 
 def recorded_rows(

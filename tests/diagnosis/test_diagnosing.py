@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
+from dig.detectors.five_answers import five_answers
+from dig.detectors.run_so_far import RunSoFar
 from dig.diagnosis import Diagnosis, Goal, diagnose, read_case, try_changes, verify
 from dig.diagnosis.case import RunSource
 from dig.diagnosis.diagnosing import InterruptedDiagnosis
@@ -17,7 +20,7 @@ from dig.diagnosis.telling import MOST_LINES, tell
 from dig.diagnosis.trials.arms import Trials
 from dig.diagnosis.trials.replays import TrialBudget, Trying
 from dig.errors import SettingsError, TraceError
-from dig.graph.records import Start
+from dig.graph.records import Deliver, Record, Start
 from dig.runtime.simulator import Simulation
 from dig.tasks.run.arrange import arrange, make_problem, make_task
 from dig.tasks.run.execute import execute
@@ -346,3 +349,37 @@ def test_experiments_can_be_used_alone(silent: Path) -> None:
         made = Experiments(case, trials, [], {})
         made.run()
     assert made.findings.fix is None and made.findings.notes
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A healthy run that a person ended before anybody began."""
+
+    def press(record: Record) -> None:
+        if isinstance(record, Deliver):  # the first: of the problem
+            signal.raise_signal(signal.SIGINT)
+
+    team = TeamRun(agents=3, size=3000, method="mas")
+    return execute(team, tmp_path_factory.mktemp("interrupted"), follow=press).directory
+
+
+def test_an_interrupted_run_is_no_control_of_its_own(interrupted: Path, tmp_path: Path) -> None:
+    """The trace says who ended the run, also without the result beside it."""
+    assert not RunSource.read(interrupted).is_whole
+    alone = tmp_path / "alone.dig.jsonl"
+    alone.write_bytes((interrupted / TRACE).read_bytes())
+    assert not RunSource.read(alone).is_whole
+
+
+def test_no_cause_is_confirmed_of_a_run_that_a_person_ended(interrupted: Path) -> None:
+    """Without a change the run goes on and succeeds, so no change has helped."""
+    diagnosis = diagnose(interrupted, trying=trying(interrupted))
+    assert diagnosis.fix is None
+    assert diagnosis.confidence != "verified"
+
+
+def test_an_interrupted_run_did_not_get_stuck(interrupted: Path) -> None:
+    """A run that could go on was stopped."""
+    so_far = RunSoFar()
+    so_far.write([*read_records(interrupted)])
+    assert five_answers(so_far).verdict == "Stopped"

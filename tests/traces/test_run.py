@@ -70,7 +70,7 @@ def test_a_lost_event_is_followed_to_its_end() -> None:
     assert run.orphaned_t("e1") == run.leaves["b"] == 7
     assert not run.is_orphaned("e1")
     assert [row.action for row in run.heals_of(run.findings[0].t)] == ["reroute"]
-    assert event.consumed_by == ["v2"]
+    assert event.consumed_by == ("v2",)
     assert event.agent == "a"
     assert [to for to, _ in event.arrivals] == ["b", "c"]
     assert run.ancestors("e1") == {"e1", "e0"}
@@ -113,3 +113,21 @@ def test_equal_findings_get_their_rows_in_order() -> None:
     rows = [FindingRow(t, t, "X", None, {"event": "e"}, {"b": None, "a": [1]}) for t in (2, 4)]
     assert recorded_rows(found, [*rows, other]) == ([*rows, None], [other])
     assert recorded_rows(found, []) == ([None] * 3, [])
+
+
+def test_a_stored_run_reads_its_records_again(tmp_path: Path) -> None:
+    """A run that stays in its file is as if it were in memory; a changed file is told."""
+    path = store(tmp_path / "lost.dig.jsonl", LOST)
+    kept = RecordedRun.read(path, payloads=True)
+    stored = RecordedRun.read(path, payloads=True, stored=True)
+    assert [*stored.records] == kept.records
+    assert len(stored.records) == len(kept.records)
+    assert stored.records[-1] == kept.records[-1] == stored.last
+    assert stored.records[2:5] == kept.records[2:5]
+    payloads = [[event.payload for event in run.events.values()] for run in (kept, stored)]
+    assert payloads[0] == payloads[1]
+    with pytest.raises(IndexError):
+        _ = stored.records[len(kept.records)]
+    path.write_text(path.read_text()[20:])
+    with pytest.raises(TraceError, match=":1: has changed since it was read"):
+        list(stored.records)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from json import dumps
 
 from dig.diagnosis.signs.analysis import RunAnalysis
 from dig.tasks.accounting import SOLUTION
@@ -32,9 +31,10 @@ class WorkDone:
         Nothing was made of it, nor of another event with its content, and its parts of the task are
         not done in another way. Of an event that did not arrive: no other with its content did.
         """
-        if event.id in self.used or _content(event) in self._used_contents:
+        content = self.analysis.payloads.content(event)
+        if event.id in self.used or content in self._used_contents:
             return False
-        if not event.arrivals and _content(event) in self._arrived_contents:
+        if not event.arrivals and content in self._arrived_contents:
             return False
         if self.analysis.parts is None and self._has_used_copy(event):
             return False
@@ -146,19 +146,13 @@ class WorkDone:
         return any(map(self.is_lost, self.analysis.run.events.values()))
 
     @cached_property
-    def _arrived_contents(self) -> frozenset[tuple[str, str]]:
-        return _contents(event for event in self.analysis.run.events.values() if event.arrivals)
+    def _arrived_contents(self) -> frozenset[int]:
+        return self._contents(e for e in self.analysis.run.events.values() if e.arrivals)
 
     @cached_property
-    def _used_contents(self) -> frozenset[tuple[str, str]]:
-        return _contents(map(self.analysis.run.events.__getitem__, self.used))
+    def _used_contents(self) -> frozenset[int]:
+        return self._contents(map(self.analysis.run.events.__getitem__, self.used))
 
-
-def _contents(events: Iterable[RecordedEvent]) -> frozenset[tuple[str, str]]:
-    return frozenset(content for content in map(_content, events) if content is not None)
-
-
-def _content(event: RecordedEvent) -> tuple[str, str] | None:
-    if event.payload is None or event.agent is None:
-        return None
-    return event.type, dumps(event.payload, sort_keys=True, default=str)
+    def _contents(self, events: Iterable[RecordedEvent]) -> frozenset[int]:
+        contents = map(self.analysis.payloads.content, events)
+        return frozenset(content for content in contents if content is not None)

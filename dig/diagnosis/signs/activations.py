@@ -139,11 +139,10 @@ def find_discarded(analysis: RunAnalysis) -> Iterator[Occurrence]:
 
 def is_unreadable(analysis: RunAnalysis, event: RecordedEvent) -> bool:
     """Report whether the payload of an event lacks the usual shape."""
-    if event.agent is None or event.payload is None:
+    if event.agent is None or analysis.shapes.get(event.id) != "other":
         return False
     norm, question = analysis.norm_for(event.agent), ("shape", event.type)
-    is_other = analysis.shapes.get(event.id) == "other"
-    return is_other and norm.answer_count(question) >= 3 and not norm.count(question, "other")
+    return norm.answer_count(question) >= 3 and not norm.count(question, "other")
 
 
 def find_passed_on(analysis: RunAnalysis) -> Iterator[Occurrence]:

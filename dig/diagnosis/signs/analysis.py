@@ -6,7 +6,7 @@ run itself: a team of equals is its own control group.
 
 from __future__ import annotations
 
-import json
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,13 +14,14 @@ from functools import cached_property
 from heapq import heappop, heappush
 from math import inf
 
-from dig.detectors.siblings import Deviation, find_deviations, shape_of
-from dig.graph.records import Emit, Join, Leave, Run
+from dig.detectors.siblings import Deviation, find_deviations
+from dig.graph.records import Leave, Run
 from dig.tasks.accounting import Accounting, TaskParts
 from dig.tasks.number_ranges import Ranges, merge
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
-from .traits import Norm, Question, TeamHabits, Trait, join_types, list_traits
+from .payloads import PayloadFacts
+from .traits import Norm, Question, TeamHabits, Traits, join_types, list_traits
 
 SLOW = 1.3
 """A slow activation takes so many times the longest of good runs."""
@@ -121,6 +122,7 @@ class RunAnalysis:
     Attributes:
         parts: The parts of its task; ``None``, if nothing reads its payloads.
         usual: The habits of good runs; without runs, the other agents of the run are the norm.
+        payloads: The facts about its payloads.
     """
 
     def __init__(
@@ -130,14 +132,15 @@ class RunAnalysis:
         self.run = run
         self.parts = TaskParts(run, accounting) if accounting is not None else None
         self.usual = usual or UsualTeam()
+        self.payloads = PayloadFacts()
         # A norm and a walk over inputs are asked for once a sign and event, hence the caches.
         self._norms: dict[str, Norm] = {}
         self._consumed_parts: dict[str, Ranges] = {}
 
     @cached_property
-    def traits(self) -> list[Trait]:
+    def traits(self) -> Traits:
         """Deeds of the agents, as answers to questions about any agent."""
-        return [*list_traits(self.run, self.parts)]
+        return Traits(list_traits(self.run, self.parts, self.payloads))
 
     @cached_property
     def habits(self) -> TeamHabits:
@@ -149,7 +152,7 @@ class RunAnalysis:
         """Deviations from the work of siblings, each with the activation and the part."""
         graph, events = self.run.graph, self.run.events
         names, ids = graph.history.activation_ids, graph.history.event_ids
-        signs = find_deviations(graph, lambda name: shape_of(events[name].payload), settled=True)
+        signs = find_deviations(graph, lambda name: self.payloads.shape(events[name]), settled=True)
         return [
             (sign, self.run.activations[names[sign.activation]], ids[sign.part]) for sign in signs
         ]
@@ -191,21 +194,19 @@ class RunAnalysis:
         return [event for event in self.run.events.values() if event.agent is not None]
 
     @cached_property
-    def present(self) -> Mapping[str, frozenset[str]]:
-        """The agents present when an event was generated, by event."""
-        agents_now: frozenset[str] = frozenset()
-        present: dict[str, frozenset[str]] = {}
-        for record in self.run.records:
-            match record:
-                case Run(agents=agents):
-                    agents_now = frozenset(agents)
-                case Join(agent=agent):
-                    agents_now |= {agent}
-                case Leave(agent=agent):
-                    agents_now -= {agent}
-                case Emit(event=event):
-                    present[event] = agents_now
-        return present
+    def _presence(self) -> list[tuple[int, frozenset[str]]]:
+        """The agents of the team after each change of it, with the record of the change."""
+        first = self.run.records[0]
+        team = frozenset(first.agents if isinstance(first, Run) else ())
+        presence = [(0, team)]
+        for record in self.run.membership:
+            team = team - {record.agent} if isinstance(record, Leave) else team | {record.agent}
+            presence.append((record.t, team))
+        return presence
+
+    def present_at(self, t: int) -> frozenset[str]:
+        """Return the agents present at a record."""
+        return self._presence[bisect_right(self._presence, t, key=lambda each: each[0]) - 1][1]
 
     def inputs_behind(self, event: RecordedEvent) -> list[RecordedEvent]:
         """Return the inputs consumed by the activation behind an event."""
@@ -222,12 +223,12 @@ class RunAnalysis:
     @cached_property
     def originals(self) -> Mapping[str, RecordedEvent]:
         """First event of the same agent and content, for each repeated event."""
-        firsts: dict[tuple[str | None, str, str], RecordedEvent] = {}
+        firsts: dict[tuple[str | None, int], RecordedEvent] = {}
         originals: dict[str, RecordedEvent] = {}
         for event in self.sent:
-            if event.payload is not None and not event.final:
-                content = json.dumps(event.payload, sort_keys=True, default=str)
-                first = firsts.setdefault((event.agent, event.type, content), event)
+            content = self.payloads.content(event)
+            if content is not None and not event.final:
+                first = firsts.setdefault((event.agent, content), event)
                 if first is not event:
                     originals[event.id] = first
         return originals
@@ -253,8 +254,8 @@ class RunAnalysis:
         return {event: float(answer) for event, answer in self._answers("profile")}
 
     def _answers(self, respect: str) -> Iterator[tuple[str, str | float]]:
-        for trait in self.traits:
-            if trait.question[0] == respect and trait.event is not None:
+        for trait in self.traits.about(respect.__eq__):
+            if trait.event is not None:
                 yield trait.event, trait.answer
 
     @cached_property

@@ -12,7 +12,6 @@ from dig.traces.run import RecordedEvent
 from .activations import is_unreadable
 from .analysis import Occurrence, RunAnalysis
 from .peers import LEAST_KNOWN
-from .traits import amounts_of
 
 BEYOND = 1.5
 """Wrong amounts are so many times the largest usual ones, or so small a part of the smallest."""
@@ -93,10 +92,13 @@ def _sums(
     analysis: RunAnalysis,
 ) -> Iterator[tuple[RecordedEvent, list[RecordedEvent], float, float]]:
     """List results made of results: each with inputs, the sum before and after."""
+    read = analysis.payloads.amounts
     for event in analysis.sent:
+        if event.type != SOLUTION:
+            continue
         used = [other for other in analysis.inputs_behind(event) if other.type == SOLUTION]
-        before, after = [amounts_of(other.payload) for other in used], amounts_of(event.payload)
-        if event.type == SOLUTION and used and all(before) and after:
+        before, after = [*map(read, used)], read(event)
+        if used and all(before) and after:
             total = sum(sum(amounts.values()) for amounts in before)
             yield event, used, total, sum(after.values())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dig._util.text import name, names
-from dig.graph.records import NEVER_RAN, Expire, IncidentRow, Leave
+from dig.graph.records import NEVER_RAN, Leave
 from dig.tasks.accounting import SOLUTION
 
 from .analysis import Occurrence, RunAnalysis
@@ -16,12 +16,11 @@ LATE_S = 15.0
 
 def find_expired(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """A message of an agent expired."""
-    for record in analysis.run.records:
-        if isinstance(record, Expire):
-            event = analysis.run.events[record.event]
-            if event.agent is not None:
-                says = f"{name(event.id)} was sent by {name(event.agent)} and was lost on its way"
-                yield Occurrence.at_event(event, says, t=record.t)
+    for record in analysis.run.expired:
+        event = analysis.run.events[record.event]
+        if event.agent is not None:
+            says = f"{name(event.id)} was sent by {name(event.agent)} and was lost on its way"
+            yield Occurrence.at_event(event, says, t=record.t)
 
 
 def find_unaddressed(analysis: RunAnalysis) -> Iterator[Occurrence]:
@@ -39,7 +38,7 @@ def find_misreported(analysis: RunAnalysis) -> Iterator[Occurrence]:
     for event in analysis.sent:
         if event.type != SOLUTION or event.final:
             continue
-        collector, present = analysis.parts.report_to(event), analysis.present[event.id]
+        collector, present = analysis.parts.report_to(event), analysis.present_at(event.t)
         if collector in present and collector not in event.to and present & {*event.to}:
             says = f"{name(event.id)} was sent to {names(event.to)} and not to {name(collector)}"
             yield Occurrence.at_event(event, says)
@@ -47,12 +46,10 @@ def find_misreported(analysis: RunAnalysis) -> Iterator[Occurrence]:
 
 def find_leaving(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """An agent left the team, and had run before."""
-    before = None
-    for record in analysis.run.records:
-        # The host empties an agent that was never to run, and says so in the record before.
-        is_emptied = isinstance(before, IncidentRow) and before.what == NEVER_RAN
-        before = record
-        if isinstance(record, Leave) and not is_emptied:
+    # The host empties an agent that was never to run, and says so in the record before.
+    emptied = {row.t + 1 for row in analysis.run.incidents if row.what == NEVER_RAN}
+    for record in analysis.run.membership:
+        if isinstance(record, Leave) and record.t not in emptied:
             says = f"{name(record.agent)} left the team"
             yield Occurrence(agent=record.agent, t=record.t, says=says)
 
@@ -60,7 +57,7 @@ def find_leaving(analysis: RunAnalysis) -> Iterator[Occurrence]:
 def find_late(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """A message to a present agent was under way for long, or still is."""
     run = analysis.run
-    expired = {record.event for record in run.records if isinstance(record, Expire)}
+    expired = {record.event for record in run.expired}
     for event in analysis.sent:
         if event.final or event.reroutes or event.id in expired or not event.to:
             continue

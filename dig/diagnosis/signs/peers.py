@@ -43,9 +43,7 @@ def find_odd_siblings(analysis: RunAnalysis, *mechanisms: str) -> Iterator[Occur
 
 
 def _find_rare(analysis: RunAnalysis, is_result: bool) -> Iterator[Occurrence]:
-    for trait in analysis.traits:
-        if (trait.question[0] in RESULTS) != is_result:
-            continue
+    for trait in analysis.traits.about(lambda respect: (respect in RESULTS) == is_result):
         norm = analysis.norm_for(trait.agent)
         total, alike = norm.answer_count(trait.question), norm.count_like(trait)
         # One more of each is counted, so that a few answers of peers make no act rare.

@@ -7,17 +7,19 @@ send the result, how long did it take? Numbers are compared with the largest and
 
 from __future__ import annotations
 
-import json
+from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
-from dig.graph.records import SYSTEM, Expire
+from dig.graph.records import SYSTEM
 from dig.tasks.accounting import TaskParts
 from dig.tasks.number_ranges import Ranges, difference, length, merge
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
+
+from .payloads import PayloadFacts
 
 Question = tuple[str, ...]
 
@@ -40,6 +42,56 @@ class Trait(NamedTuple):
     event: str | None = None
 
 
+class Traits:
+    """The deeds of agents in a run, in columns: a long run has a dozen for each event."""
+
+    def __init__(self, traits: Iterable[Trait]) -> None:
+        """Take some traits, in their order."""
+        # Answers in words, questions and agents come again and again: each has a number.
+        self._words, self._questions, self._agents = list[str](), list[Question](), list[str]()
+        self._answers, self._is_word, self._t = array("d"), bytearray(), array("i")
+        self._question_of, self._agent_of = array("i"), array("i")
+        self._activations, self._events = list[str](), list[str | None]()
+        words, questions, agents = dict[str, int](), dict[Question, int](), dict[str, int]()
+        for question, answer, agent, t, activation, event in traits:
+            self._question_of.append(_number(question, questions, self._questions))
+            self._is_word.append(isinstance(answer, str))
+            if isinstance(answer, str):
+                answer = _number(answer, words, self._words)
+            self._answers.append(answer)
+            self._agent_of.append(_number(agent, agents, self._agents))
+            self._t.append(t)
+            self._activations.append(activation)
+            self._events.append(event)
+
+    def __iter__(self) -> Iterator[Trait]:
+        return self.about(lambda respect: True)
+
+    def about(self, is_wanted: Callable[[str], bool]) -> Iterator[Trait]:
+        """Yield the traits of some respects, in their order."""
+        wanted = [is_wanted(question[0]) for question in self._questions]
+        for i, number in enumerate(self._question_of):
+            if wanted[number]:
+                answer = self._answers[i]
+                yield Trait(
+                    self._questions[number],
+                    self._words[int(answer)] if self._is_word[i] else answer,
+                    self._agents[self._agent_of[i]], self._t[i], self._activations[i],
+                    self._events[i],
+                )  # fmt: skip
+
+
+_Value = TypeVar("_Value", bound=Hashable)
+
+
+def _number(value: _Value, numbers: dict[_Value, int], values: list[_Value]) -> int:
+    """Return the number of a value; a new one is the last."""
+    if value not in numbers:
+        numbers[value] = len(values)
+        values.append(value)
+    return numbers[value]
+
+
 @dataclass
 class TeamHabits:
     """The frequency of each answer of agents to each question.
@@ -51,7 +103,7 @@ class TeamHabits:
     """
 
     words: dict[Question, Counter[str]] = field(default_factory=dict)
-    numbers: dict[Question, list[float]] = field(default_factory=dict)
+    numbers: dict[Question, array[float]] = field(default_factory=dict)
     own: dict[str, TeamHabits] = field(default_factory=dict)
 
     @classmethod
@@ -62,15 +114,15 @@ class TeamHabits:
             team._add(trait)
             team.own.setdefault(trait.agent, cls())._add(trait)
         for habits in (team, *team.own.values()):
-            for values in habits.numbers.values():
-                values.sort()  # medians and ranks are read off by place
+            for question, values in habits.numbers.items():
+                habits.numbers[question] = array("d", sorted(values))  # ranks are read off by place
         return team
 
     def _add(self, trait: Trait) -> None:
         if isinstance(trait.answer, str):
             self.words.setdefault(trait.question, Counter())[trait.answer] += 1
         else:
-            self.numbers.setdefault(trait.question, []).append(trait.answer)
+            self.numbers.setdefault(trait.question, array("d")).append(trait.answer)
 
 
 _NO_WORDS = Counter[str]()
@@ -134,14 +186,17 @@ class Norm:
         return self._ranked[key]
 
 
-def list_traits(run: RecordedRun, parts: TaskParts | None = None) -> Iterator[Trait]:
+def list_traits(
+    run: RecordedRun, parts: TaskParts | None, payloads: PayloadFacts
+) -> Iterator[Trait]:
     """List all deeds of the agents of a run, by respect, in the order of the records.
 
     Args:
         run: The run.
         parts: The parts of its task; ``None``: nothing reads its payloads.
+        payloads: The facts about its payloads.
     """
-    first_sent: dict[tuple[str, str], str] = {}
+    first_sent: dict[tuple[str, int], str] = {}
     is_open = any(isinstance(e.payload, Mapping) for e in run.events.values() if e.agent)
     for activation in run.activations.values():
         used = [event for event in run.inputs(activation) if not event.final]
@@ -155,11 +210,12 @@ def list_traits(run: RecordedRun, parts: TaskParts | None = None) -> Iterator[Tr
             yield Trait(("outputs", types), float(len(outputs)), agent, t, activation.id)
             givers = {event.agent for event in used} - {agent}
             for event in outputs:
-                yield from _output_traits(run, activation, event, givers, first_sent, is_open)
+                yield from _shipping_traits(run, activation, event, givers)
+                yield from _payload_traits(payloads, activation, event, first_sent, is_open)
             if parts is not None:
-                yield from _content_traits(parts, activation, used, outputs, types)
+                yield from _content_traits(parts, payloads, activation, used, outputs, types)
     yield from _delivery_traits(run)
-    yield from _profile_traits(run)
+    yield from _profile_traits(run, payloads)
 
 
 def join_types(types: Iterable[str]) -> str:
@@ -192,52 +248,69 @@ def _activation_traits(
             yield Trait(("fate", event.type), fate, agent, t, name, event.id)
 
 
-def _output_traits(
-    run: RecordedRun, activation: RecordedActivation, event: RecordedEvent,
-    givers: set[str | None], first_sent: dict[tuple[str, str], str], is_open: bool,
-) -> Iterator[Trait]:  # fmt: skip
-    """The recipients of an event, the shape of the payload, and repetition.
+def _shipping_traits(
+    run: RecordedRun, activation: RecordedActivation, event: RecordedEvent, givers: set[str | None]
+) -> Iterator[Trait]:
+    """The recipients of an event.
 
     Args:
         run: The run.
         activation: The activation that generated it.
         event: The event.
         givers: The other agents that generated what the activation used.
+    """
+    if event.final:
+        return
+    to = {
+        "itself" if agent == activation.agent else "the giver" if agent in givers
+        else "another" if agent in run.agents else "nobody"
+        for agent in event.to
+    }  # fmt: skip
+    yield _about("to", "+".join(sorted(to)) or "nobody", activation, event)
+    yield _about("recipients", float(len(event.to)), activation, event)
+
+
+def _about(
+    respect: str, answer: str | float, activation: RecordedActivation, event: RecordedEvent
+) -> Trait:
+    question, agent = (respect, _label(event)), activation.agent
+    return Trait(question, answer, agent, event.t, activation.id, event.id)
+
+
+def _payload_traits(
+    payloads: PayloadFacts, activation: RecordedActivation, event: RecordedEvent,
+    first_sent: dict[tuple[str, int], str], is_open: bool,
+) -> Iterator[Trait]:  # fmt: skip
+    """The shape of the payload of an event, and repetition.
+
+    Args:
+        payloads: The facts about payloads.
+        activation: The activation that generated it.
+        event: The event.
         first_sent: The first event with a content, by agent and content; it is added to.
         is_open: Whether the run has payloads that can be read.
     """
-
-    def trait(respect: str, answer: str | float) -> Trait:
-        question, agent = (respect, _label(event)), activation.agent
-        return Trait(question, answer, agent, event.t, activation.id, event.id)
-
-    if not event.final:
-        to = {
-            "itself" if agent == activation.agent else "the giver" if agent in givers
-            else "another" if agent in run.agents else "nobody"
-            for agent in event.to
-        }  # fmt: skip
-        yield trait("to", "+".join(sorted(to)) or "nobody")
-        yield trait("recipients", float(len(event.to)))
-    if event.payload is None:
+    payload, text = payloads.read(event)
+    content = payloads.content(event)
+    if content is None:
         return
-    text = json.dumps(event.payload, sort_keys=True, default=str)
     if is_open:
-        has_keys = isinstance(event.payload, Mapping)
-        yield trait("shape", ",".join(sorted(event.payload)) if has_keys else "other")
-        yield trait("length", float(len(text)))
-    first = first_sent.setdefault((activation.agent, f"{event.type} {text}"), event.id)
-    yield trait("said", "first now" if first == event.id else "before")
+        keys = ",".join(sorted(payload)) if isinstance(payload, Mapping) else "other"
+        yield _about("shape", keys, activation, event)
+        yield _about("length", float(len(text)), activation, event)
+    first = first_sent.setdefault((activation.agent, content), event.id)
+    yield _about("said", "first now" if first == event.id else "before", activation, event)
 
 
 def _content_traits(
-    parts: TaskParts, activation: RecordedActivation, used: list[RecordedEvent],
-    outputs: list[RecordedEvent], types: str,
+    parts: TaskParts, payloads: PayloadFacts, activation: RecordedActivation,
+    used: list[RecordedEvent], outputs: list[RecordedEvent], types: str,
 ) -> Iterator[Trait]:  # fmt: skip
     """Relate the parts of the task before an activation to the parts after.
 
     Args:
         parts: Reads the payloads.
+        payloads: The facts about them.
         activation: The activation.
         used: The inputs that the activation consumed.
         outputs: The outputs that the activation generated.
@@ -252,7 +325,7 @@ def _content_traits(
         )
         yield Trait(("about", types), _relation(before, after), agent, activation.end.t, name)
     for event in outputs:
-        about, amounts = parts.about(event), amounts_of(event.payload)
+        about, amounts = parts.about(event), payloads.amounts(event)
         if about and amounts:
             share = sum(amounts.values()) / length(about)
             yield Trait(("amount", _label(event)), share, agent, event.t, name, event.id)
@@ -267,22 +340,12 @@ def _relation(before: Ranges, after: Ranges) -> str:
     return "less" if missing else "more" if new else "the same"
 
 
-def amounts_of(payload: Any) -> dict[str, float]:
-    """Return the numbers of a payload in mappings of numbers, by place."""
-    amounts: dict[str, float] = {}
-    if isinstance(payload, Mapping):
-        for key, value in payload.items():
-            if isinstance(value, Mapping) and all(type(n) in (int, float) for n in value.values()):
-                amounts.update({f"{key}.{name}": float(n) for name, n in value.items()})
-    return amounts
-
-
 def _delivery_traits(run: RecordedRun) -> Iterator[Trait]:
     """The arrival of events, and the time under way."""
     for agent in run.agents:
         t = run.leaves.get(agent, run.last.t)
         yield Trait(("stays",), "no" if agent in run.leaves else "yes", agent, t, "")
-    expired = {record.event for record in run.records if isinstance(record, Expire)}
+    expired = {record.event for record in run.expired}
     for event in run.events.values():
         sender, by, kind = event.agent, event.by, event.type
         if sender is None or event.final or by in (None, SYSTEM):
@@ -298,12 +361,12 @@ def _delivery_traits(run: RecordedRun) -> Iterator[Trait]:
             yield Trait(("way", kind), seconds, sender, t, by, event.id)
 
 
-def _profile_traits(run: RecordedRun) -> Iterator[Trait]:
+def _profile_traits(run: RecordedRun, payloads: PayloadFacts) -> Iterator[Trait]:
     """Measure distances of amounts, as shares, from the amounts of the nearest other agent."""
     profiles: dict[str, dict[str, float]] = {}
     means: dict[tuple[str, str], Counter[str]] = {}
     for event in run.events.values():
-        amounts = amounts_of(event.payload) if event.agent is not None else {}
+        amounts = payloads.amounts(event) if event.agent is not None else {}
         total = sum(amounts.values())
         if total > 0:
             profiles[event.id] = {key: value / total for key, value in amounts.items()}

@@ -13,7 +13,7 @@ from dig.diagnosis.case import Case
 from dig.diagnosis.components import blamed_agents
 from dig.diagnosis.interventions.recorded import decision_of
 from dig.graph.codec import encode
-from dig.graph.records import End, Join, Leave, Record, Run, Start
+from dig.graph.records import End, Join, Record, Run, Start
 from dig.show.document import Candidate, Hypothesis
 from dig.traces.run import RecordedRun
 
@@ -39,7 +39,7 @@ def propose_seat(case: Case, team: Mapping[str, object], candidate: Candidate) -
     blame = Counter(name for _, names in blamed_agents(case.run) for name in names)
     alike = [
         name
-        for name in present_agents(case.run.records, at)
+        for name in present_agents(case.run, at)
         if name != agent and name in team and agent in team and _are_alike(team[name], team[agent])
     ]
     if not alike:
@@ -51,19 +51,15 @@ def propose_seat(case: Case, team: Mapping[str, object], candidate: Candidate) -
     return Hypothesis(id="h0", candidate=candidate.id, interventions=(row,), attempt=attempt)
 
 
-def present_agents(records: list[Record], at: int) -> list[str]:
+def present_agents(run: RecordedRun, at: int) -> list[str]:
     """Return the agents present just before a record, in order of arrival."""
-    present: dict[str, None] = {}
-    for record in records[: max(at, 1)]:
-        match record:
-            case Run(agents=agents):
-                present.update(dict.fromkeys(agents))
-            case Join(agent=agent):
-                present[agent] = None
-            case Leave(agent=agent):
-                present.pop(agent, None)
-            case _:
-                pass
+    first = run.records[0]
+    present = dict.fromkeys(first.agents if isinstance(first, Run) else ())
+    for record in run.membership:
+        if record.t < at and isinstance(record, Join):
+            present[record.agent] = None
+        elif record.t < at:
+            present.pop(record.agent, None)
     return [*present]
 
 

@@ -57,12 +57,14 @@ class Line(NamedTuple):
         row: The JSON object in it.
         file: The file in which it stands.
         number: Its number there, counted from 1.
+        at: The place of its first byte there.
     """
 
     text: bytes
     row: dict[str, Any]
     file: Path
     number: int
+    at: int
 
 
 def record_of(line: Line, *, payloads: bool = True) -> Record:
@@ -189,11 +191,11 @@ class Tail:
         elif CHAIN in row and not self.is_journal:
             raise TraceError(self.path, 1, "is damaged: the lines after it are a journal's")
         self.number += 1
-        self._at += len(text)
+        at, self._at = self._at, self._at + len(text)
         self._is_open = not text.endswith(b"\n")
         # Nothing follows the end of a run, so strays after it are not waited for.
         self._is_finished = row.get("kind") == Finish.kind
-        return Line(text, row, self._file, number)
+        return Line(text, row, self._file, number, at)
 
     def _check_first(self, row: dict[str, Any], text: bytes) -> None:
         first = first_segment(self.path)
@@ -301,19 +303,24 @@ def follow_trace(
 
 
 def feed_records(
-    path: Path, feed: Callable[[Record], _T], *, payloads: bool = False
-) -> Iterator[_T]:
+    path: Path, feed: Callable[[Record], _T], *, payloads: bool = False,
+    tell: Callable[[Line], None] | None = None,
+) -> Iterator[_T]:  # fmt: skip
     """The results of a function for each record of a trace; the function checks the rules.
 
     Args:
         path: The trace file or run directory.
         feed: Takes a record, and raises a `RuleError` if it contradicts those before it.
         payloads: Whether to read large payloads that lie beside the trace; by default not.
+        tell: Takes each line before its record is fed.
 
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
     """
-    for number, record in enumerate(read_records(path, payloads=payloads), 1):
+    for number, line in enumerate(read_lines(path), 1):
+        record = record_of(line, payloads=payloads)
+        if tell is not None:
+            tell(line)
         try:
             result = feed(record)
         except RuleError as error:
