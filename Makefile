@@ -67,7 +67,7 @@ install = $(if $(uv),$(uv) pip install --quiet --python $(1)/bin/python,\
 	$(1)/bin/python -m pip install --quiet --quiet --disable-pip-version-check)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nats test test-nats test-nats-part campaign-nats test-core test-lab test-model nightly test-wrap test-wrap-oldest test-own test-own-part check campaign mutants bench docs clean
+.PHONY: help demo demo-nats test test-nats test-nats-part campaign-nats test-core test-lab test-model nightly test-wrap test-wrap-oldest test-own test-own-part check campaign mutants bench docs dist clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -160,6 +160,11 @@ bench: .venv/.bench-stamp  ## Measure (BENCH="--quick flat")
 docs: .venv-docs/.stamp  ## Build the site of the docs into build/site
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
 	@echo "The site: build/site/index.html"
+
+dist: .venv/.dev-stamp  ## Build sdist and wheel into dist, and check them
+	@rm -rf dist
+	@$(BIN)/python -m build --outdir dist . > /dev/null
+	@$(BIN)/python -m twine check --strict dist/*
 
 clean:  ## Remove .venv, caches and built files
 	@rm -rf .venv .venv-docs .venv-model .venv-nats .venv-own-* .venv-wrap .venv-wrap-* build dist .campaign .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

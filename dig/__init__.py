@@ -64,6 +64,7 @@ if typing.TYPE_CHECKING:
     from dig.monitor.messages import Pending as Pending
     from dig.monitor.messages import Step as Step
     from dig.monitor.monitor import Monitor as Monitor
+    from dig.runtime.bus import run as run
 
     from .errors import BudgetExceeded as BudgetExceeded
     from .errors import DigError as DigError
@@ -86,6 +87,7 @@ _HOME, _get, _list = names_on_demand(
         "dig.graph.records": "Fate Limits Record",
         "dig.monitor.messages": "About Gate Hold Output Pending Step",
         "dig.monitor.monitor": "Monitor",
+        "dig.runtime.bus": "run",
     },
 )
 

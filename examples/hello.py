@@ -11,8 +11,8 @@ from typing import Any
 
 import anyio
 
-from dig.detectors import standard, standard_healers
-from dig.runtime import Bus, Decision, NewEvent, Setup, View
+import dig
+from dig.runtime import Decision, NewEvent, View
 
 
 async def ada(view: View) -> Decision:
@@ -43,9 +43,7 @@ async def cyd(view: View) -> Decision:
 
 def main() -> Any:
     """Run the team once and tell what happened."""
-    setup = Setup(detectors=standard, healers=standard_healers)
-    bus = Bus({"ada": ada, "bob": bob, "cyd": cyd}, setup)
-    result = anyio.run(bus.run, [0, 1000])
+    result = dig.run({"ada": ada, "bob": bob, "cyd": cyd}, [0, 1000])
     print(f"{result.outcome}: {result.answer}")
     for finding in result.findings:
         print(finding.pattern, finding.subject, finding.evidence)

@@ -16,9 +16,9 @@ from .test_architecture import MODULES, ROOT, imported
 
 # Lines of code. A change that needs more raises its row in the same commit, and says why there.
 LINES = {
-    "dig": 213,
+    "dig": 215,
     "_util": 710,
-    "adapters": 12_098,
+    "adapters": 12_100,
     "cli": 2_690,
     "detectors": 5_001,
     "diagnosis": 6_924,

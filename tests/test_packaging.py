@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tarfile
@@ -9,6 +10,8 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+
+from dig import __version__
 
 ROOT = Path(__file__).parents[1]
 
@@ -99,3 +102,32 @@ def test_the_sdist_holds_the_package(sdist: Path, source_files: set[str]) -> Non
 def test_a_wheel_from_the_sdist_is_the_same(sdist: Path, wheel: Path) -> None:
     """Whoever builds from the sdist installs the same files."""
     assert in_wheel(only(sdist.parent, "*.whl")) == in_wheel(wheel)
+
+
+def test_an_index_takes_sdist_and_wheel(sdist: Path) -> None:
+    """Names, metadata and the description are as an index wants them."""
+    files = [*sdist.parent.glob("*.whl"), sdist]
+    command = [sys.executable, "-m", "twine", "check", "--strict", *map(str, files)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("PASSED") == 2
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    """The changelog, the citation and the page on security speak of it."""
+    short = __version__.rpartition(".")[0]
+    assert f"\n## [{__version__}]\n" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"\n| {short} | yes |\n" in (ROOT / "SECURITY.md").read_text()
+
+
+@pytest.mark.parametrize("page", ["AGENTS.md", "CONTRIBUTING.md", "SECURITY.md", "llms.txt"])
+def test_a_page_of_the_root_names_what_is_there(page: str) -> None:
+    """Its links, and the targets of `make` in it."""
+    text = (ROOT / page).read_text()
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
+    assert links and all((ROOT / link).exists() for link in links)
+    makefile = (ROOT / "Makefile").read_text()
+    for targets in re.findall(r"make ((?:[a-z-]+ ?)+)", text):
+        for target in targets.split():
+            assert f"\n{target}:" in makefile, target

@@ -205,6 +205,7 @@ class Thinking:
 
 
 AgentFunction = Callable[[View], Awaitable[Decision]]
+Team = Mapping[str, Agent | AgentFunction | PlannedAgent]
 
 
 @dataclass(frozen=True)

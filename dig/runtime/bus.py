@@ -1,9 +1,8 @@
 """The bus: a team of agents in real time, on asyncio or trio.
 
-One task group owns everything. An agent is a task with a mailbox that wakes it; one more task
-sleeps until the monitor's next deadline and is woken when that moves. A request to the monitor
-and all that follows from it for mailboxes happen in one synchronous step, so no other task can
-get between a decision and its delivery. `Resumed` is a bus that goes on with a recorded run.
+One task group owns everything. An agent is a task with a mailbox; one more task sleeps until the
+monitor's next deadline. A request to the monitor and its effects happen in one synchronous step, so
+no task gets between a decision and its delivery. `Resumed` goes on with a recorded run.
 """
 
 from __future__ import annotations
@@ -21,20 +20,11 @@ from dig.detectors.budget import AsBudget
 from dig.detectors.policy import Policy
 from dig.errors import SettingsError, StopRunError
 from dig.graph.records import FAILED, Outcome, micros
-from dig.monitor.messages import (
-    Answered,
-    Asked,
-    Effect,
-    Over,
-    Proposed,
-    Started,
-    TakenOut,
-    Wake,
-)
+from dig.monitor.messages import Answered, Asked, Effect, Over, Proposed, Started, TakenOut, Wake
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
 
-from .agents import Agent, AgentFunction, PlannedAgent, View, as_agent
+from .agents import Agent, AgentFunction, PlannedAgent, Team, View, as_agent
 from .alerts import OnAlarm, sinks_of
 from .checkpoint import Checkpoint, ExternalInput, PendingStart, RunningActivation, restore
 from .group_commit import Durable, GroupCommit
@@ -51,9 +41,19 @@ from .observers import (
 )
 from .result import RunResult
 from .resume import Lines, resume
-from .setup import REAL_TIME, Setup
+from .setup import MONITORED, REAL_TIME, Setup
 
 _ANSWERED: tuple[Outcome, str] = ("submitted", "an answer was accepted")
+
+
+def run(team: Team, problem: Any, **options: Any) -> RunResult:
+    """Run a team on a bus, on asyncio, and wait for the end.
+
+    Args:
+        team: The agents by name; the first gets the problem.
+        problem, options: The payload, and the further arguments of `Bus`, such as `setup`.
+    """
+    return anyio.run(Bus(team, **options).run, problem)
 
 
 class Bus:
@@ -71,7 +71,7 @@ class Bus:
 
     def __init__(
         self,
-        team: Mapping[str, Agent | AgentFunction | PlannedAgent],
+        team: Team,
         setup: Setup | None = None,
         *,
         sink: Sink | None = None,
@@ -85,7 +85,7 @@ class Bus:
         Args:
             team: The agents by name: objects with `async act(view)`, or async functions; one with
                 a `plan` alone takes the time that this says.
-            setup: Everything else about the run.
+            setup: Everything else about the run; by default the standard detectors and healers.
             sink: Is given every record before its effect happens; must not block for long.
             durable: The sink's data, if they are to be synced before their effect happens.
             on_alarm: The destination of errors and warnings that no policy silences: `Alerts`, or a
@@ -98,7 +98,7 @@ class Bus:
         """
         if not team:
             raise SettingsError("a team needs at least one agent")
-        self._setup = (setup or Setup()).ruled(policy, budget)
+        self._setup = (setup or MONITORED).ruled(policy, budget)
         self._team = {name: as_agent(agent, self._setup.speed) for name, agent in team.items()}
         self._sinks = sinks_of(sink, on_alarm)
         self._contexts: list[ActivationContext] = []
@@ -110,7 +110,7 @@ class Bus:
     def resume(
         cls,
         lines: Lines,
-        team: Mapping[str, Agent | AgentFunction | PlannedAgent],
+        team: Team,
         setup: Setup | None = None,
         *,
         sink: Sink | None = None,
@@ -132,7 +132,7 @@ class Bus:
         Raises:
             DigError: As by `dig.runtime.resume.resume`, or by `Resumed`.
         """
-        run = resume(lines, setup or Setup(), completes=True, remembers=True, timing=REAL_TIME)
+        run = resume(lines, setup or MONITORED, completes=True, remembers=True, timing=REAL_TIME)
         moment = run.checkpoint(*sinks_of(sink, on_alarm), resumed=resumed or {})
         return Resumed(moment, team, durable=durable)
 
@@ -527,7 +527,7 @@ class Resumed(Bus):
     def __init__(
         self,
         checkpoint: Checkpoint,
-        team: Mapping[str, Agent | AgentFunction | PlannedAgent],
+        team: Team,
         *,
         durable: Durable | None = None,
     ) -> None:

@@ -16,7 +16,7 @@ from dig.detectors.describe import in_graph, worth
 from dig.detectors.finding import Finding, is_rivals
 from dig.detectors.five_answers import five_answers
 from dig.detectors.interventions import MEANS, Budget, Fit, Means, only
-from dig.detectors.patterns import NAMES
+from dig.detectors.patterns import NAMES, standard, standard_healers
 from dig.detectors.policy import HEAL_ALL, Policy
 from dig.detectors.protocols import Detector, Healer
 from dig.detectors.recorded_names import recorded_name
@@ -243,6 +243,9 @@ def _part(part: object) -> dict[str, Any]:
 
 REAL_TIME = Timing(time.perf_counter, time.thread_time)
 """The clocks for the detectors of a run in real time."""
+
+MONITORED = Setup(detectors=standard, healers=standard_healers)
+"""The setup of a bus that is given none."""
 
 
 @dataclass

@@ -7,7 +7,7 @@ takes to start is drawn from the seed, so that different seeds try different sch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
@@ -19,7 +19,7 @@ from dig.monitor.messages import Asked, Effect, Output, Over, Proposed, Started,
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
 
-from .agents import Agent, AgentFunction, PlannedAgent, View, as_planned
+from .agents import Team, View, as_planned
 from .checkpoint import Checkpoint, PendingStart, Phase, RunningActivation, phase_at, restore
 from .group_commit import Durable, waits
 from .host import Host, make_host
@@ -36,7 +36,7 @@ _Entry = tuple[int, int, Callable[[], None], Callable[[], bool]]
 
 
 def simulate(
-    team: Mapping[str, Agent | AgentFunction | PlannedAgent],
+    team: Team,
     problem: Any = None,
     *,
     setup: Setup | None = None,
@@ -75,7 +75,7 @@ class Simulation:
 
     def __init__(
         self,
-        team: Mapping[str, Agent | AgentFunction | PlannedAgent],
+        team: Team,
         setup: Setup,
         sink: Sink | None = None,
         latency_s: float = 0.05,
@@ -117,7 +117,7 @@ class Simulation:
     def resume(
         cls,
         checkpoint: Checkpoint,
-        team: Mapping[str, Agent | AgentFunction | PlannedAgent],
+        team: Team,
         latency_s: float = 0.05,
         *,
         durable: Durable | None = None,

@@ -14,8 +14,9 @@ import pytest
 import trio.lowlevel
 import trio.testing
 
-from dig import Create, Inject, Limits, Output, Reroute, Step
+from dig import Create, Inject, Limits, Output, Reroute, Step, run
 from dig.errors import RequestError, RuleError, SettingsError
+from dig.graph.records import Run
 from dig.monitor.messages import Gate
 from dig.monitor.policies import Delayed, ToAgents
 from dig.runtime import Agent, Bus, Decision, NewEvent, Setup, View
@@ -150,7 +151,7 @@ async def test_an_agent_is_activated_again_while_it_gets_something_done() -> Non
 
     sink = Recorder()
     agent = Scripted(one, one, one, one)
-    async with Bus({"a": agent}, sink=sink).open() as bus:
+    async with Bus({"a": agent}, Setup(), sink=sink).open() as bus:
         for n in range(3):
             bus.inject(n)
         await bus.wait()
@@ -298,9 +299,27 @@ async def test_the_time_limit_ends_a_run() -> None:
 async def test_a_run_that_stands_still_ends() -> None:
     """Nobody works, nothing is due: it does not wait for the time limit."""
     sink = Recorder()
-    result = await Bus({"a": Scripted(wait)}, sink=sink).run("?")
+    result = await Bus({"a": Scripted(wait)}, Setup(), sink=sink).run("?")
     assert (result.outcome, result.seconds) == ("stopped", 0.1)
     assert result.reason == "nothing could happen any more"
+
+
+async def test_a_bus_monitors_by_default() -> None:
+    """What is found is healed by a note, so the answer comes."""
+    result = await Bus({"a": Scripted(wait, submit(7))}).run("?")
+    assert (result.outcome, result.answer) == ("submitted", 7)
+    assert [finding.pattern for finding in result.findings] == ["DL"]
+    unwatched = await Bus({"a": Scripted(wait, submit(7))}, Setup()).run("?")
+    assert (unwatched.outcome, unwatched.findings) == ("stopped", ())
+
+
+def test_run_is_the_shortest_way() -> None:
+    """It takes the arguments of a bus."""
+    records = Recorder()
+    result = run({"a": Scripted(submit(7))}, "?", sink=records, setup=Setup(run="short"))
+    assert result.answer == 7
+    [header] = [record for record in records if isinstance(record, Run)]
+    assert header.run == "short"
 
 
 async def test_a_run_that_may_still_raise_a_finding_does_not_end_before() -> None:
@@ -375,7 +394,7 @@ async def test_an_agent_that_cleans_up_while_the_run_ends_spoils_nothing() -> No
 
 async def test_the_result_is_there_when_the_run_has_ended_and_not_before() -> None:
     """Asking earlier is an error that says so."""
-    bus = Bus({"a": Scripted(wait)})
+    bus = Bus({"a": Scripted(wait)}, Setup())
     with pytest.raises(SettingsError, match="not ended"):
         _ = bus.result
     await bus.run("?")

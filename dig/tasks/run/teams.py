@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dig._util.text import names
 from dig.errors import SettingsError
-from dig.runtime.agents import Agent, AgentFunction, PlannedAgent, as_planned
+from dig.runtime.agents import PlannedAgent, as_planned
+from dig.runtime.agents import Team as Team
 from dig.tasks.catalogue import kind
 from dig.tasks.simulated.agent import OneProblemAtATime
 from dig.tasks.simulated.remembering import RememberingAgent
@@ -30,7 +31,6 @@ from .team_run import MODEL, OWN, SIMULATED, TeamRun
 if TYPE_CHECKING:
     from dig.runtime.llm import Model
 
-Team = Mapping[str, Agent | AgentFunction | PlannedAgent]
 """Agents by name; in virtual time work those that have a `plan` or await nothing real."""
 
 
