@@ -12,7 +12,8 @@ import pytest
 
 pytest.importorskip("openinference.instrumentation.google_adk")
 
-from google.protobuf.json_format import MessageToJson  # type: ignore[import-untyped]
+from google.adk.tools.agent_tool import AgentTool
+from google.protobuf.json_format import MessageToJson
 from openinference.instrumentation.google_adk import GoogleADKInstrumentor
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import TracerProvider
@@ -61,7 +62,7 @@ def team(times: int, helper: Any, *, waits: bool = True) -> Any:
     question = asks("helper", text="how heavy?") if waits else calls("start", question="heavy?")
     lead = agent(
         script, "lead", *[question] * times, says("9 kg in all"),
-        tools=[teams.AgentTool(tool) if waits else start],
+        tools=[AgentTool(tool) if waits else start],
     )  # fmt: skip
     return lead, tasks
 

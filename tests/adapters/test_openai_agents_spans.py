@@ -15,7 +15,7 @@ pytest.importorskip("agents")
 
 import agents
 from agents import Agent, Runner, set_trace_processors, set_tracing_disabled
-from google.protobuf.json_format import MessageToJson  # type: ignore[import-untyped]
+from google.protobuf.json_format import MessageToJson
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor

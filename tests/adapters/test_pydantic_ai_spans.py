@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("pydantic_ai")
 
-from google.protobuf.json_format import MessageToJson  # type: ignore[import-untyped]
+from google.protobuf.json_format import MessageToJson
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor

@@ -13,7 +13,7 @@ from dig.adapters.base import Attached, Session, WrapPlan, importing
 
 __all__ = ["plan"]
 
-VERSIONS = ("2.13.0", "2.14")
+VERSIONS = ("2.0.0", "2.14")
 """The lowest version that this was tested with, and the first that it was not."""
 
 CAN = frozenset({"annotate", "tell", "hold", "bounce", "stop", "meter", "hand_back"})
