@@ -1,6 +1,7 @@
 """`digmon run`: a team works on a task under the monitor; `digmon faults`: faults to inject."""
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -48,7 +49,7 @@ Faults = Annotated[
 Twin = Annotated[
     bool,
     typer.Option(
-        "--twin", help="Play the same run unwatched, too, in virtual time, and compare the two."
+        "--twin", help="Play the run in virtual time, watched and unwatched, and compare the two."
     ),
 ]
 Otlp = Annotated[
@@ -120,18 +121,30 @@ def run(
     is_shown = not (quiet or as_json or clock.virtual or view)
     # The twin is over before there is a page or a live view.
     unwatched = _play_twin(spec, storage.runs, disturb) if twin else None
+    if twin:  # in virtual time, too: the first difference of the two is an act of the monitor
+        rate = None
     with viewing(view) as show:  # outermost: at a terminal the page is served after the run, too
         with (
             exporting(otlp, service_per_agent, clock.virtual, otlp_open_s) as export,
             _watching(spec, problem, clock.speed, is_shown) as live,
         ):
             follow: Sink = live or (lambda record: None)
+            if twin and not clock.virtual:
+                follow = FanOut(_pace(clock.speed), follow)
             execution = execute(
                 spec, storage.runs, speed=rate, export=export, keeping=keeping, task=problem,
                 follow=follow if alerts is None else FanOut(follow, alerts.sink()),
                 on_directory=show, disturb=disturb, tell=live.tell if live else warn,
             )  # fmt: skip
         report(execution, as_json, () if alerts is None else alerts.flush(), unwatched)
+
+
+def _pace(speed: float) -> "Sink":
+    """Make a sink that lets a run in virtual time pass as fast as a clock."""
+    begin = time.monotonic()
+    return lambda record: time.sleep(
+        max(0.0, begin + record.us / (1_000_000 * speed) - time.monotonic())
+    )
 
 
 def _play_twin(

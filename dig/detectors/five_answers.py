@@ -272,7 +272,7 @@ class _Writer:
 
     def _steps(self) -> list[FailureStep]:
         """The first failure of each agent and the first finding of each pattern, by time."""
-        graph = self._run.graph
+        graph, finish = self._run.graph, self._run.finish
         steps = [
             FailureStep(tally.t, tally.us, _tally_text(pattern, tally))
             for pattern, tally in self._tallies.items()
@@ -295,7 +295,10 @@ class _Writer:
         if limited is not None:
             says = f"the team was {self._run.limit}"
             steps.append(FailureStep(limited.t, limited.us, says))
-        is_gone = self._state == "cut off" and self._run.finish is None
+        if finish and finish.outcome == "timeout" and not self._run.running:
+            says = "the last turn ended, and no agent went on"
+            steps.append(FailureStep(0, self._run.ended_us, says))
+        is_gone = self._state == "cut off" and finish is None
         if graph is not None and (is_gone or self._deserted) and not self._waiting:
             says = "the process was gone" if is_gone else "the session was closed"
             says += f" while {self._list_waiting('waited')}" if self._deserted else ""
@@ -331,7 +334,7 @@ class _Writer:
         waiting: list[str] = []
         if self._cause.get("agent"):
             parts[str(self._cause["agent"])] = ["named by the diagnosis"]
-        for mistake in [] if self._is_short else self._mistakes:
+        for mistake in [] if self._is_short else self._mistakes[:2]:
             parts.setdefault(str(mistake["agent"]), []).append(_act(mistake))
             first[str(mistake["agent"])] = str(mistake.get("activation") or "")
         worst_first = sorted(self._run.failed.items(), key=lambda item: -item[1].number)
@@ -347,7 +350,7 @@ class _Writer:
             for agent, number in tally.agents.most_common(MOST_NAMED):
                 times = f" {number:,} times" if number > 1 else ""
                 parts.setdefault(agent, []).append(f"{role}{times}")
-        for mistake in self._mistakes if self._is_short else []:
+        for mistake in self._mistakes if self._is_short else self._mistakes[2:]:
             parts.setdefault(str(mistake["agent"]), []).append(_act(mistake))
         for agent, says in parts.items():
             yield InvolvedAgent(name(agent), join_clauses(says), True, first.get(agent, ""))

@@ -87,7 +87,7 @@ class RunSoFar:
 
     Attributes:
         run: The first record; finish: the last one, if the run has ended.
-        us: The moment of the latest record.
+        us: The moment of the latest record; ended_us: that of the latest end of a turn.
         goal: The first words of the first request.
         agents: The names of the agents, the first thousand.
         turns: The number of turns, by agent; failed: those that ended with an error of its own.
@@ -128,7 +128,7 @@ class RunSoFar:
         self.is_imported = False
         self.skipped: list[str] = []
         self.agents: dict[str, None] = {}
-        self.us = 0
+        self.us = self.ended_us = 0
         self.running: dict[str, str] = {}  # activation -> agent
         self.counts: Counter[str] = Counter()
         self.goal = self.refused = ""
@@ -260,7 +260,7 @@ class RunSoFar:
             del self.running[next(iter(self.running))]
 
     def _end(self, record: records.End) -> None:
-        agent = self.running.pop(record.activation, "")
+        agent, self.ended_us = self.running.pop(record.activation, ""), record.us
         self._error_of = None if record.error is None else record.activation
         if record.usage:
             self.late_turns.look(record)

@@ -13,7 +13,7 @@ const LABELS = {
   next: "Do next",
 };
 const MOST_SAID = 60; // characters of what a turn was given
-const MOST_AGENTS = 3;
+const MOST_AGENTS = 4;
 const WORDS = /\p{L}{2,} \p{L}{2,}/u; // what a reader can read, unlike a list of numbers
 const GRADES = { good: "good", bad: "error", inexact: "warning" };
 
