@@ -68,21 +68,13 @@ def test_no_command_prints_what_steers_a_terminal(
     assert steering(out + err) <= {"\u200d"}, "a joiner between emoji is all that may stay"
 
 
-def test_an_id_with_lines_in_it_stays_on_one(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, hostile: Path
-) -> None:
-    """Else it could tell of activations that never were."""
-    _, out, _ = digmon(capsys, monkeypatch, "graph", hostile)
-    assert len(out.splitlines()) == 2 * 150 + 1
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("width", [20, 100])
 @pytest.mark.parametrize(
     "command",
     [
         "check", "check --format junit", "show",
-        "show nothing", "graph", "graph --json", "runs", "verify", "replay", "diff", "why",
+        "show nothing", "graph", "runs", "verify", "replay", "diff", "why",
         "fork --list", "fork --list --json", "report", "learn -o usual.json", "verify --json",
         "export --format graphml", "export --format dot", "export --format node-link",
         "export --format otlp-json", "draw -o drawn.svg", "try --at 3 --tell a=b",

@@ -1,5 +1,6 @@
 """`digmon show`, `diff` and `graph`: a run explained, beside another run, or as its graph."""
 
+import json
 import time
 from typing import Annotated
 
@@ -64,15 +65,13 @@ def graph(
     cleaned: Cleaned = False,
     at: At = None,
     salvage: Salvage = False,
-    as_json: AsJson = False,
+    as_json: AsJson = True,
 ) -> None:
-    """Show the Dynamic Interaction Graph of a stored trace.
+    """Print the Dynamic Interaction Graph of a stored trace.
 
-    With --json as networkx node-link data, with the edges under the key `edges`.
+    As networkx node-link data, with the edges under the key `edges`; `digmon show` has the words.
     """
-    from dig.show.outline import outline
     from dig.traces.interchange.exports import Export
 
     recover_torn_end(file, salvage)
-    view = Export(file, at, cleaned).view()
-    print_result(as_json, view.node_link, lambda: outline(view))
+    print(json.dumps(Export(file, at, cleaned).view().node_link()))

@@ -4,8 +4,7 @@
 - `terminal`: the live picture. `figure`: SVG, PNG and PDF. `summary_text`: the result of a run.
 - `explain`: the story of an event, activation, agent or finding. `compare`: two runs side by side.
 - `gate`: what fails `digmon check`, and its reports for people and for CI servers.
-- `runs`: the table of runs. `outline`: a run in few lines. `replay_lines`: the results of
-  `digmon verify` and `digmon replay`.
+- `runs`: the table of runs. `replay_lines`: the results of `digmon verify` and `digmon replay`.
 - `follower`: a run so far. `document`: the document of a diagnosis. `cause`: the cause of a failed
   run, taken from a diagnosis.
 """

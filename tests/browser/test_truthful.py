@@ -127,7 +127,7 @@ def test_what_went_on_is_drawn_from_where_it_went_on(page: Page, healed: Path) -
 
 
 def test_before_and_after_healing_differ(page: Page) -> None:
-    """After it an agent has done something about it."""
+    """The graph just before the first record of it, and the graph with the last one."""
     page.locator('#findings button[data-finding]:not([data-finding^="repeats"])').first.click()
     pictures, moments = [], []
     for name in ("Before healing", "After healing"):
@@ -136,9 +136,5 @@ def test_before_and_after_healing_differ(page: Page) -> None:
         pictures.append(page.evaluate("dig.app.canvas.toDataURL()"))
         moments.append(state(page)["at"])
     heal = page.evaluate("dig.app.model.heals[0]")
-    assert moments[0] < heal["t"] < moments[1]
+    assert moments[0] < heal["t"] <= moments[1]
     assert pictures[0] != pictures[1]
-    ended = page.evaluate(
-        "id => dig.app.model.node(id).seen.map((edge) => edge.activation.end.t)", heal["event"]
-    )
-    assert moments[1] in ended

@@ -192,12 +192,6 @@ def test_graph_refuses_a_time_that_the_trace_does_not_have(call: Any, tmp_path: 
     assert "there is no record 6; the last one is 5" in err
 
 
-def test_graph_says_in_words_what_each_activation_did(call: Any, tmp_path: Path) -> None:
-    _, out, _ = call("graph", trace(tmp_path, EARLY))
-    assert "ada (v): delayed p; generated f [final solution]" in out
-    assert "1 activations, 2 events, 2 edges" in out
-
-
 # --- run ---
 
 

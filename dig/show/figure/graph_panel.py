@@ -13,14 +13,13 @@ from dig.detectors.describe import WORTHS, Worth, worth
 from dig.detectors.finding import Finding
 from dig.graph.records import SYSTEM, FindingRow
 from dig.show.cause import KnownCause
-from dig.show.outline import moment
 
 from . import palette
 from .layout import OUTSIDE, Lane, Layout
 from .nodes import event_kind, title, turn_kind
 from .occupancy import Occupancy, around
 from .scene import Box, Circle, Curve, DrawingScene, Point, Shape, Style, Words, line, text_width
-from .selection import DrawnEdge, Selection, about
+from .selection import DrawnEdge, Selection, about, moment
 from .source import Source
 
 LABEL = 8.5

@@ -15,7 +15,6 @@ from dig.graph.records import FindingRow, HealRow
 from dig.graph.views import GraphView
 from dig.graph.words import IDLES, WAITS
 from dig.show.explain.explainer import as_finding
-from dig.show.outline import moment
 
 from .nodes import turn_kind
 from .source import Source
@@ -297,3 +296,9 @@ def _near_nodes(focus: str, links: Sequence[DrawnEdge], hops: int) -> set[str]:
     ways = (after, after.reverse(copy=False))
     reached = (nx.single_source_shortest_path_length(graph, focus, hops) for graph in ways)
     return set[str]().union(*beside, *reached)
+
+
+def moment(node: Mapping[str, Any]) -> int:
+    """The logical time of the beginning of a node."""
+    time: int = node["t_gen"] if node["kind"] == "event" else node["t_start"]
+    return time

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from dig._util.text import counted
-from dig.detectors.budget import limit_text
 from dig.detectors.describe import finding_line
 from dig.detectors.finding import Finding, FindingKind
 from dig.detectors.mended import Mending
@@ -26,7 +24,7 @@ from dig.detectors.team_usual import TeamUsual
 from dig.detectors.watch import DISABLED, Watch
 from dig.errors import TraceError
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import BUDGET, FAILED, FindingRow, HealRow, IncidentRow, Limits, Usual
+from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow, Limits, Usual
 from dig.show.runs.index import run_paths
 from dig.show.runs.summary import State, read_beside, stored_answers, stored_state
 from dig.traces.interchange.imports import FORMATS, foreign_format, import_file, save
@@ -95,7 +93,6 @@ class CheckedRun:
         usual: The habits of its team; ``None`` if nothing was learned.
         costs: The sums of the usage of its activations.
         format: The format of another program that the file is in; empty: it is a trace.
-        partial: The partial answers, by the limit of the budget in words.
         remarks: Unanswered rings, and work after the end of its request, a sentence each.
     """
 
@@ -118,7 +115,6 @@ class CheckedRun:
     costs: Costs = field(default_factory=Costs)
     format: str = ""
     remarks: list[str] = field(default_factory=list)
-    partial: Counter[str] = field(default_factory=Counter)
 
     def add_failure(self, part: str, message: str) -> None:
         """Note a message about a part of the monitor that failed."""
@@ -270,10 +266,7 @@ def _check_trace(
     run.records, run.us = graph.t + 1, graph.now
     answers = stored_answers(path, so_far, read_beside(path, RESULT).get("score"))
     run.headline = answers.headline
-    partial = [
-        f"{counted(number, 'partial answer')}: {text}." for text, number in run.partial.items()
-    ]
-    run.remarks = [*rings_without_answer(graph), *so_far.late_turns.texts(), *partial]
+    run.remarks = [*rings_without_answer(graph), *so_far.late_turns.texts()]
     if graph.finished is not None:
         run.state, run.outcome = "ended", graph.finished.outcome
     # Healing names the row of a finding, and a row may come records after the finding.
@@ -312,9 +305,6 @@ def _add_incident(run: CheckedRun, incident: IncidentRow, limits: Limits) -> Non
     detail = incident.detail
     if incident.what != FAILED:
         run.incidents[str(incident.what)] += 1
-        is_limit = incident.what == BUDGET and isinstance(detail, dict)
-        if is_limit and detail.get("stage") == "partial":
-            run.partial[limit_text(detail)] += 1
         if incident.what == IMPORT and (spot := blind_spot(detail, limits)):
             run.not_looked_at.append(spot)
     elif isinstance(detail, dict) and detail.keys() >= {"who", "what"}:

@@ -1,7 +1,7 @@
 // What a person can do about a finding or a run: commands to copy and, where a server listens, a
 // rule for a false alarm, and a note. Nothing is written that was not shown before.
 
-import { h } from "./dom.js";
+import { buttonOf, h, para } from "./dom.js";
 import { section } from "./pieces.js";
 
 const MOST_REASON = 200,
@@ -75,8 +75,7 @@ function alarmForm(app, { t, id }) {
       done.is_written
         ? h("dl", { class: "acts" }, command(app, `It stands in ${done.file} now`,
             `digmon check ${app.model.head.place} --config ${quoted(done.file)}`))
-        : h("button", { type: "button", text: `Add it to ${done.file}`,
-            onclick: () => send(done.rule) }),
+        : buttonOf(`Add it to ${done.file}`, () => send(done.rule)),
     ]);
   return form(
     () => send(null),
@@ -89,7 +88,7 @@ function alarmForm(app, { t, id }) {
 /** The note on the run; it can be written where there is a server. */
 export function note(app) {
   const { note, place } = app.model.head;
-  if (app.live === null) return note ? section("Note", h("p", { class: "note", text: note })) : null;
+  if (app.live === null) return note ? section("Note", para("note", note)) : null;
   if (!place) return null;
   return section("Note", keep(app, () => noteForm(note)));
 }

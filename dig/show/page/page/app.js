@@ -1,6 +1,6 @@
 // The page at work: what one does to the view, and what is drawn anew after it.
 
-import { $, h } from "./dom.js";
+import { $, buttonOf, h } from "./dom.js";
 import { between, inFocus, nodesOf } from "./focus.js";
 import { Layout } from "./layout.js";
 import { Contents } from "./contents.js";
@@ -327,12 +327,7 @@ export class App {
     const node = typeof one === "string" ? (this.model.node(one) ?? this.model.lane(one)) : one;
     const label = text ?? (typeof one === "string" ? one : one.id);
     if (!node) return h("span", { text: label });
-    return h("button", {
-      class: "link",
-      type: "button",
-      text: label,
-      onclick: () => this.select(node),
-    });
+    return buttonOf(label, () => this.select(node), { class: "link" });
   }
 
   say(text) {

@@ -2,7 +2,7 @@
 // words by the program that made the rows; here are their places in the picture.
 
 import { copy } from "./acts.js";
-import { h, refill } from "./dom.js";
+import { buttonOf, h, para, refill } from "./dom.js";
 import { seconds } from "./words.js";
 
 const LABELS = {
@@ -87,7 +87,7 @@ export class Cards {
         else app.setAt(t);
       };
     return [
-      h("button", { type: "button", class: "link", text: seconds(us), onclick: open }),
+      buttonOf(seconds(us), open, { class: "link" }),
       " ",
       ...marked(says),
     ];
@@ -101,7 +101,7 @@ export class Cards {
       given = events.map((event) => contents.excerpt(event, MOST_SAID)).find((text) => WORDS.test(text));
     return [
       h("span", { class: isAlarm ? "culprit" : "" }, this.app.link(agent), " ", ...marked(says)),
-      given && h("p", { class: "said", text: `given: ${given}` }),
+      given && para("said", `given: ${given}`),
     ];
   }
 

@@ -1,6 +1,6 @@
 // The inspector: all there is to say of an activation, an event or an agent.
 
-import { h, refill } from "./dom.js";
+import { buttonOf, h, para, refill } from "./dom.js";
 import {
   clockOf, factsOf, fate, more, MOST_ROWS, rows, said, section, spent, story,
 } from "./pieces.js";
@@ -32,10 +32,7 @@ export class Details {
   }
 
   _nothing() {
-    return h("p", {
-      class: "empty",
-      text: "Choose an activation, an event or an agent in the picture: click it, or walk with j and k.",
-    });
+    return para("empty", "Choose an activation, an event or an agent in the picture: click it, or walk with j and k.");
   }
 
   _activation(one) {
@@ -50,10 +47,7 @@ export class Details {
     };
     return [
       h("h2", { text: `Activation ${one.id}` }),
-      h("p", {
-        class: "lead",
-        text: `${one.agent} ${one.end ? ACTIONS[one.action] : "is at work"}`,
-      }),
+      para("lead", `${one.agent} ${one.end ? ACTIONS[one.action] : "is at work"}`),
       factsOf(facts),
       one.error === null ? null : section("Error", h("pre", { text: one.error })),
       section(
@@ -101,13 +95,13 @@ export class Details {
     const steps = story(one);
     return [
       h("h2", { text: `Event ${one.id}` }),
-      h("p", { class: "lead", text: state(one) }),
+      para("lead", state(one)),
       factsOf(facts),
       this._payload(one),
       one.notes.length
         ? section(
             "Notes beside it",
-            one.notes.map((heal) => h("p", { class: "note", text: heal.note })),
+            one.notes.map((heal) => para("note", heal.note)),
           )
         : null,
       section(
@@ -161,7 +155,7 @@ export class Details {
       return cut === 0
         ? section(
             "Payload",
-            h("p", { class: "cut", text: "Payloads were left out of this report." }),
+            para("cut", "Payloads were left out of this report."),
           )
         : null;
     const isCut = one.payload.length < one.chars;
@@ -169,10 +163,7 @@ export class Details {
       "Payload",
       h("pre", { tabindex: "0", text: one.payload }),
       isCut
-        ? h("p", {
-            class: "cut",
-            text: `Cut at ${number(one.payload.length)} of ${number(one.chars)} characters.`,
-          })
+        ? para("cut", `Cut at ${number(one.payload.length)} of ${number(one.chars)} characters.`)
         : null,
     );
   }
@@ -183,7 +174,7 @@ export class Details {
     if (lane.i === 0) {
       return [
         h("h2", { text: "Outside and healing" }),
-        h("p", { class: "lead", text: "What came from outside, and what healing made." }),
+        para("lead", "What came from outside, and what healing made."),
         section(
           `Events (${lane.events.length})`,
           rows(lane.events, (event) => [
@@ -214,8 +205,8 @@ export class Details {
     };
     return [
       h("h2", { text: lane.id }),
-      h("p", { class: "lead", text: lane.present ? "Takes part in the run." : "Left the run." }),
-      h("button", { type: "button", text: "Only this agent", onclick: () => app.only(lane) }),
+      para("lead", lane.present ? "Takes part in the run." : "Left the run."),
+      buttonOf("Only this agent", () => app.only(lane)),
       factsOf(facts),
       lane.moves.length
         ? section(
@@ -247,12 +238,7 @@ export class Details {
       "Findings",
       rows(node.findings, (one) => [
         h("span", { class: `badge ${worth(one)}`, text: one.pattern }),
-        h("button", {
-          class: "link what",
-          type: "button",
-          text: one.says,
-          onclick: () => this.app.select(one),
-        }),
+        buttonOf(one.says, () => this.app.select(one), { class: "link what" }),
       ]),
     );
   }

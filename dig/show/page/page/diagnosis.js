@@ -1,6 +1,6 @@
 // A diagnosis: its candidates, the way by which the failure went on, and what was tried.
 
-import { h } from "./dom.js";
+import { buttonOf, h } from "./dom.js";
 import { rows, section } from "./pieces.js";
 
 /** The diagnosis that came with a report, as a section; nothing if there is none. */
@@ -10,7 +10,7 @@ export function whyItFailed(app) {
   if (!cause?.candidates.length) return null;
   const link = (node, text) =>
     node
-      ? h("button", { type: "button", class: "link", text, onclick: () => app.select(node) })
+      ? buttonOf(text, () => app.select(node), { class: "link" })
       : text;
   const chain = cause.chain.map((step) => model.activations[step]).filter(Boolean);
   return section(

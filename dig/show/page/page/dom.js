@@ -19,6 +19,16 @@ export function h(name, keys, ...children) {
   return element;
 }
 
+/** A button; `keys` are further keys of the element. */
+export function buttonOf(text, onclick, keys) {
+  return h("button", { type: "button", text, onclick, ...keys });
+}
+
+/** A paragraph of a class. */
+export function para(kind, text) {
+  return h("p", { class: kind, text });
+}
+
 /** A part of a drawing, with what it says at the pointer. */
 export function svg(name, keys, title, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", name);

@@ -1,6 +1,6 @@
 // The filters of the picture: agents, types of events, patterns, fates. And the legend.
 
-import { h, pen, put } from "./dom.js";
+import { buttonOf, h, pen, put } from "./dom.js";
 import { arrive, FATE_COLOUR, FATE_DASH, isHollow, outline, shapeOf } from "./glyphs.js";
 import { FATES } from "./model.js";
 import { WORTH_COLOUR } from "./draw_frame.js";
@@ -74,14 +74,10 @@ export class Filters {
     const all = h(
       "p",
       { class: "steps" },
-      h("button", {
-        type: "button",
-        text: "Show everything",
-        onclick: () => {
+      buttonOf("Show everything", () => {
           app.everything();
           this._fill();
-        },
-      }),
+        }),
     );
     this.sheet.replaceChildren(...parts, all);
   }

@@ -2,8 +2,8 @@
 // chosen finding says why it was raised, what proves it, and what healing did.
 
 import { commands, falseAlarm } from "./acts.js";
-import { h, refill } from "./dom.js";
-import { clockOf, story } from "./pieces.js";
+import { buttonOf, h, para, refill } from "./dom.js";
+import { clockOf } from "./pieces.js";
 import { way } from "./way.js";
 import { number, rank, worth } from "./words.js";
 
@@ -81,7 +81,7 @@ export class Findings {
       : model.finish || model.head.state !== "in progress"
         ? "Nothing was found: no pattern of failure was raised in this run."
         : "Nothing was found so far.";
-    return h("p", { class: "empty", text });
+    return para("empty", text);
   }
 
   /** A row for findings that are alike, with a row for each if it is open. */
@@ -141,31 +141,18 @@ export class Findings {
       "div",
       { class: "more" },
       h("p", { text: one.why }),
-      one.silenced === null ? null : h("p", { class: "lead", text: `Silenced: ${one.silenced}` }),
+      one.silenced === null ? null : para("lead", `Silenced: ${one.silenced}`),
       way(app, one.paths),
       this._healing(one),
       h(
         "div",
         { class: "steps" },
-        h("button", { type: "button", text: "Show it", onclick: () => app.reveal(one) }),
+        buttonOf("Show it", () => app.reveal(one)),
         app.view.away
-          ? h("button", {
-              type: "button",
-              text: app.view.hasAllLanes ? "Fold other lanes" : "All lanes",
-              onclick: () => app.toggleLanes(),
-            })
+          ? buttonOf(app.view.hasAllLanes ? "Fold other lanes" : "All lanes", () => app.toggleLanes())
           : null,
-        h("button", {
-          type: "button",
-          text: "Fewer hops",
-          disabled: app.view.hops === 0,
-          onclick: () => app.setHops(app.view.hops - 1),
-        }),
-        h("button", {
-          type: "button",
-          text: `More hops (${app.view.hops})`,
-          onclick: () => app.setHops(app.view.hops + 1),
-        }),
+        buttonOf("Fewer hops", () => app.setHops(app.view.hops - 1), { disabled: app.view.hops === 0 }),
+        buttonOf(`More hops (${app.view.hops})`, () => app.setHops(app.view.hops + 1)),
       ),
       commands(app, one),
       falseAlarm(app, one),
@@ -175,13 +162,13 @@ export class Findings {
   _healing(one) {
     const { app } = this;
     if (app.model.head.unit) return null; // no run: there was nothing to heal
-    if (!one.heals.length) return h("p", { class: "lead", text: "Healing: nothing was done." });
+    if (!one.heals.length) return para("lead", "Healing: nothing was done.");
     const heals = one.heals.map((heal) =>
       h(
         "li",
         {},
         h("p", {}, `Healing ${heal.says}. `, heal.event ? app.link(heal.event) : null),
-        heal.note ? h("p", { class: "note", text: heal.note }) : null,
+        heal.note ? para("note", heal.note) : null,
       ),
     );
     return [
@@ -189,29 +176,10 @@ export class Findings {
       h(
         "div",
         { class: "steps" },
-        h("button", {
-          type: "button",
-          text: "Before healing",
-          onclick: () => app.setAt(one.heals[0].t - 1),
-        }),
-        h("button", {
-          type: "button",
-          text: "After healing",
-          onclick: () => app.setAt(this._after(one)),
-        }),
-        h("button", { type: "button", text: "All", onclick: () => app.setAt(null) }),
+        buttonOf("Before healing", () => app.setAt(one.heals[0].t - 1)),
+        buttonOf("After healing", () => app.setAt(one.heals.at(-1).t)),
       ),
     ];
-  }
-
-  /** The record at which an agent has done something about what healing made or changed. */
-  _after(one) {
-    const { model } = this.app;
-    const last = one.heals[one.heals.length - 1];
-    const event = model.node(last.event);
-    const later = (event ? story(event) : []).filter((step) => step.t > last.t);
-    const found = ["end", "start", "deliver"].map((what) => later.find((s) => s.what === what));
-    return found.find(Boolean)?.t ?? last.t;
   }
 }
 

@@ -1,6 +1,6 @@
 // Everything can be done from the keyboard.
 
-import { h } from "./dom.js";
+import { buttonOf, h, para } from "./dom.js";
 import { after, before } from "./focus.js";
 
 const HERE = [1.5, 1 / 1.5]; // how far a key zooms, in and out
@@ -78,11 +78,8 @@ export function startKeys(app, dialog) {
         h("dd", { text: what }),
       ]),
     ),
-    h("p", {
-      class: "lead",
-      text: "The wheel zooms; with Shift it moves along, with Alt lanes grow.",
-    }),
-    h("p", {}, h("button", { type: "button", text: "Close", onclick: () => dialog.close() })),
+    para("lead", "The wheel zooms; with Shift it moves along, with Alt lanes grow."),
+    h("p", {}, buttonOf("Close", () => dialog.close())),
   );
   document.addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || dialog.open) return;

@@ -1,15 +1,15 @@
 // The run in numbers: sums, who sent how much to whom, and each agent's work.
 
 import { note } from "./acts.js";
-import { h, refill, svg } from "./dom.js";
+import { buttonOf, h, para, refill, svg } from "./dom.js";
 import { FATES } from "./model.js";
 import { whyItFailed } from "./diagnosis.js";
 import { factsOf } from "./pieces.js";
 import { number, seconds, weighed } from "./words.js";
 
-const MOST_CELLS = 12; // agents in a table of cells; beyond, there is a graph of them
 const MOST_EDGES = 300;
-const MOST_LARGE = 9; // agents up to which there is room for large ones
+const MOST_NAMED = 13; // lanes with their names in the graph
+const MOST_PAIRS = 40;
 
 export class Overview {
   constructor(app, element) {
@@ -23,16 +23,13 @@ export class Overview {
     const version = [this.app.pace.version, model.head.note, this.app.live === null, painter.theme?.ground].join();
     if (version === this.version) return;
     this.version = version;
-    const team = h("section", {}, h("h3", { text: "Who sent how many events to whom" }), this._matrix()),
-      isMany = model.lanes.length - 1 > MOST_CELLS;
     refill(
       this.element,
-      isMany && team,
+      h("section", {}, h("h3", { text: "Who sent how many events to whom" }), this._matrix()),
       this._verdict(),
       whyItFailed(this.app),
       note(this.app),
       h("section", {}, h("h3", { text: "In numbers" }), this._numbers()),
-      !isMany && team,
       h("section", {}, h("h3", { text: "Agents" }), this._agents()),
     );
   }
@@ -80,61 +77,16 @@ export class Overview {
 
   _matrix() {
     const { lanes } = this.app.model;
-    if (lanes.length - 1 <= MOST_CELLS) return h("div", { class: "matrix" }, this._table(lanes));
     return h(
       "div",
       { class: "matrix" },
       this._team(lanes),
-      h("p", { class: "cut", text: "A click on an agent shows its lane alone, one on an edge what went there." }),
+      para("cut", "A click on an agent shows its lane alone, one on an edge what went there."),
       this._busiest(lanes),
     );
   }
 
-  _table(lanes) {
-    const most = busiest(lanes);
-    const head = h(
-      "tr",
-      {},
-      h("th", { text: "" }),
-      lanes
-        .slice(1)
-        .map((lane) => h("th", { scope: "col", title: lane.id }, h("span", { text: lane.id }))),
-    );
-    const body = lanes.map((from) =>
-      h(
-        "tr",
-        {},
-        h("th", { scope: "row", title: name(from), text: name(from) }),
-        lanes.slice(1).map((to) => this._cell(from, to, from.sent.get(to.i) || 0, most)),
-      ),
-    );
-    return h(
-      "table",
-      {
-        class: lanes.length - 1 > MOST_LARGE ? "small" : "",
-        "aria-label": "Events delivered, from each agent (rows) to each agent (columns)",
-      },
-      h("thead", {}, head),
-      h("tbody", {}, body),
-    );
-  }
-
-  _cell(from, to, n, most) {
-    if (!n) return h("td", { class: "none" });
-    const { app } = this,
-      strength = 0.08 + 0.42 * Math.sqrt(n / most); // ink is legible on all of them
-    const button = h("button", {
-      type: "button",
-      text: n > 999 ? "1k+" : String(n),
-      title: `${name(from)} to ${to.id}: ${n}`,
-      "data-pair": `${from.i},${to.i}`,
-      onclick: () => app.selectPair(from, to),
-    });
-    button.style.background = `color-mix(in srgb, var(--reroute) ${Math.round(100 * strength)}%, var(--panel))`;
-    return h("td", {}, button);
-  }
-
-  /** For many agents: a graph of them, with what went from one to another as an edge. */
+  /** A graph of the agents, with what went from one to another as an edge. */
   _team(lanes) {
     const { app } = this,
       { edges } = app.model,
@@ -162,8 +114,11 @@ export class Overview {
       if (lane.i) circle.addEventListener("click", () => app.only(lane));
       return circle;
     });
+    const isSmall = lanes.length <= MOST_NAMED,
+      names = (isSmall ? lanes : []).map((lane) =>
+        svg("text", { x: at(lane)[0], y: at(lane)[1] - 10 }, "", name(lane).slice(0, 18)));
     const label = "A graph of the agents: an edge for what went from one to another, red where a turn failed";
-    return svg("svg", { viewBox: "0 0 400 400", role: "img", "aria-label": label }, "", ...parts, ...nodes);
+    return svg("svg", { viewBox: "-40 0 480 400", role: "img", "aria-label": label }, "", ...parts, ...nodes, ...names);
   }
 
   /** Who sent how much to whom, the most first. */
@@ -177,16 +132,11 @@ export class Overview {
     return h(
       "ul",
       { class: "rows", "aria-label": "Busiest pairs" },
-      this._pairs(lanes).slice(0, 12).map(({ from, to, n }) =>
+      this._pairs(lanes).slice(0, MOST_PAIRS).map(({ from, to, n }) =>
         h(
           "li",
           {},
-          h("button", {
-            class: "link what",
-            type: "button",
-            text: `${name(from)} → ${to.id}`,
-            onclick: () => this.app.selectPair(from, to),
-          }),
+          buttonOf(`${name(from)} → ${to.id}`, () => this.app.selectPair(from, to), { class: "link what" }),
           h("span", { text: number(n) }),
         ),
       ),

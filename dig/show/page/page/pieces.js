@@ -1,6 +1,6 @@
 // The pieces that details and findings are made of.
 
-import { h } from "./dom.js";
+import { h, para } from "./dom.js";
 import { number, PAST, seconds } from "./words.js";
 
 /** The longest list that is shown whole. */
@@ -25,7 +25,7 @@ export function factsOf(facts) {
 
 /** A list, cut where it is very long. */
 export function rows(all, make) {
-  if (!all.length) return h("p", { class: "empty", text: "None." });
+  if (!all.length) return para("empty", "None.");
   return h(
     "ul",
     { class: "rows" },
@@ -44,7 +44,7 @@ export function more(all) {
 /** The beginning of what an event says, if it says something. */
 export function said(app, event) {
   const text = app.contents.excerpt(event, MOST_SAID);
-  return text ? h("p", { class: "said", text }) : null;
+  return text ? para("said", text) : null;
 }
 
 /** The fate of an event: a sign, and a word. */

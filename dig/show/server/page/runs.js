@@ -131,7 +131,7 @@ function row(run) {
 /** Why a run ended as it did: the sentence behind its verdict. */
 function reason(run) {
   if (run.problem) return `: ${run.problem}`;
-  return run.headline.startsWith(run.ending) ? run.headline.slice(run.ending.length) : "";
+  return run.headline.startsWith(run.ending) ? run.headline.slice(run.ending.length).replaceAll("`", "") : "";
 }
 
 /** The box that takes a run into the two that are compared. */
