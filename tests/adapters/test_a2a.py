@@ -67,6 +67,19 @@ def early(agent: Any, context: Any, updater: Any) -> Any:
     return act()
 
 
+def early_peer(agent: Any, context: Any, updater: Any) -> Any:
+    """The same of another agent, whom the executor asks in its own process."""
+
+    async def act() -> str:
+        if "[monitor]" in context.get_user_input():
+            return f"with {await agent.background}"
+        agent.background = asyncio.create_task(words(agent.peers["c"], "work"))
+        await asyncio.sleep(0)
+        return "without c"
+
+    return act()
+
+
 def slow(agent: Agent, context: Any, updater: Any) -> Any:
     async def act() -> str:
         await asyncio.sleep(5)
@@ -202,7 +215,7 @@ def test_who_is_cancelled_while_an_answer_is_held_leaves_nothing(every_ms: int) 
 # --- two journals, one run ---
 
 
-def spread(journal: Path, drive: Any, **acts: Any) -> list[Path]:
+def spread(journal: Path, drive: Any, *, mode: Any = "observe", **acts: Any) -> list[Path]:
     """Ask an editor of a plain team for a text; each agent has a session and a journal of its own.
 
     Returns:
@@ -216,7 +229,8 @@ def spread(journal: Path, drive: Any, **acts: Any) -> list[Path]:
 
     async def main() -> list[Path]:
         servers = [
-            dig.wrap({name: handler}, journal=journal) for name, handler in made.handlers.items()
+            dig.wrap({name: handler}, mode=mode, journal=journal)
+            for name, handler in made.handlers.items()
         ]
         clients = dig.wrap(made)
         functions = dig.wrap({"editor": editor}, journal=journal)
@@ -271,6 +285,17 @@ def test_journals_of_several_processes_are_joined_into_one_run(name: str, tmp_pa
     found = [finding.pattern for row in records[0] for finding in watch.feed(row)]
     live = [row.pattern for row in records[1] if isinstance(row, FindingRow)]
     assert found == live
+
+
+def test_an_answer_that_went_back_stands_in_the_joined_run(tmp_path: Path) -> None:
+    """What healing has done in the agent's process is part of its turn; the caller saw the end."""
+    runs = spread(tmp_path / "runs", ask_b, mode="heal", b=early_peer, c=says("worked"))
+    joined = tmp_path / "joined"
+    done = CliRunner().invoke(app, ["import", *map(str, runs), "--out", str(joined)])
+    assert done.exit_code == 0, done.output
+    assert not verify(joined / "trace.dig.jsonl").problems
+    said = [row.payload for row in read_records(joined) if isinstance(row, Emit)]
+    assert said.index("without c") < said.index("with worked")
 
 
 def test_journals_without_a_common_event_are_refused(tmp_path: Path) -> None:

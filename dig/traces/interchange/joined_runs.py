@@ -46,7 +46,7 @@ class _Journal:
         self.asked = {row.traceparent: row for row in self.emits.values() if row.traceparent}
         self.turns: dict[str, str] = {}  # activation -> the event that its turn began with
         self.ends: dict[str, End] = {}  # that event -> the last end of the turn
-        self.onward: dict[str, str] = {}  # continuation -> the activation that it is from
+        self.onward: dict[str, str] = {}  # what a turn goes on with -> the activation it is from
         self.arrived: dict[str, str] = {}  # event -> the agent that it was delivered to first
         self.ids: dict[str, str] = {}
         self.names: dict[str, str] = {}
@@ -55,6 +55,9 @@ class _Journal:
         for row in self.records:
             if isinstance(row, Deliver) and row.to is not None:
                 self.arrived.setdefault(row.event, row.to)
+                sent = self.emits[row.event]
+                if sent.final and sent.by is not None:  # the answer came back: the turn goes on
+                    self.onward[row.event] = sent.by
             elif isinstance(row, Start):
                 agents[row.activation] = row.agent
                 begun = [event for event in row.inputs if event in first]
