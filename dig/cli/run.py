@@ -140,7 +140,7 @@ def run(
 
 
 def _pace(speed: float) -> "Sink":
-    """Make a sink that lets a run in virtual time pass as fast as a clock."""
+    """Make a sink for the pace of a run in virtual time."""
     begin = time.monotonic()
     return lambda record: time.sleep(
         max(0.0, begin + record.us / (1_000_000 * speed) - time.monotonic())

@@ -24,7 +24,7 @@ def summary(
     directory: Path | None = None,
     making: Sequence[Row] = (),
 ) -> list[Row]:
-    """What the five answers do not say of a run, as labels and values of a line each.
+    """The facts beyond the five answers about a run, as labels and values of a line each.
 
     Args:
         result: The result.
@@ -32,6 +32,7 @@ def summary(
         making: Further rows about the making of the run; by default none.
     """
     rows = [
+        ("outcome", f"{result.outcome}: {one_line(result.reason)}"),
         ("answer", _answer(result.answer)),
         *(("note on it", one_line(note)) for note in result.notes),
         *making,

@@ -39,7 +39,7 @@ def test_commands_about_a_finding_are_copied_by_a_click(
     chosen(page, report(early, tmp_path / "r.html"))
     shown = page.locator(".finding .acts code").all_inner_texts()
     assert shown == [
-        "digmon show early 12",
+        "digmon show early 11",
         "digmon why early --good findings.ET==0 --try",
         "digmon check early --ignore ET=a",
     ]

@@ -182,7 +182,8 @@ def test_the_list_says_what_failed_and_what_waits_for_a_person(
         name: page.locator("tr", has=page.get_by_role("link", name=name, exact=True))
         for name in ("failed", "waits")
     }
-    expect(rows["failed"].locator("td.ended")).to_have_text(f"Failed: {failing.FAILED}.")
+    failed = failing.FAILED.replace("`", "")
+    expect(rows["failed"].locator("td.ended")).to_have_text(f"Failed: {failed}.")
     waiting = rows["waits"].locator("[data-label=waiting]")
     expect(waiting).to_have_text("1")
     since = "2026-01-02T10:00:03.500000+00:00"

@@ -168,6 +168,7 @@ def test_a_good_run_is_short_to_tell() -> None:
     """What the five answers say is not said again, and what was left takes a line."""
     rows = dict(summary_text.summary(result(), Path("runs/x y")))
     assert rows == {
+        "outcome": "submitted: an answer was accepted",
         "answer": '{"counts": {"0": 12}}',
         "left": "nothing: all work was consumed",
         "trace": "runs/x y/trace.dig.jsonl",

@@ -36,7 +36,8 @@ def _run(facts: Facts) -> Iterator[str]:
     for label, text in facts["answers"]:
         yield f"  {label + ':':<8} {text}"
     yield ""
-    yield f"  {facts['outcome'] or facts['state']}, {counted(facts['records'], 'record')}"
+    end = facts["outcome"] or f"has no end: it was {facts['state']}"
+    yield f"  {end}, {counted(facts['records'], 'record')}"
     kind = f" ({name(facts['agents_are'])})" if facts["agents_are"] else ""
     yield f"  agents{kind}: {names(facts['team'], 12)}"
     turns = sorted(facts["turns"].items(), key=lambda item: -item[1])
