@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -104,7 +105,7 @@ def run(
 
     # All that can be wrong with the call is found before the run begins.
     alerts = Alerts.load(alert or (), find_settings(chosen.config), is_named=bool(chosen.config))
-    rate, keeping = clock.rate, storage.keeping()
+    rate, keeping = None if twin else clock.rate, storage.keeping()
     if resume is not None:
         check_options(resume, chosen, clock, fault, twin, otlp, service_per_agent, otlp_open_s)
         with viewing(view) as show:
@@ -121,16 +122,12 @@ def run(
     is_shown = not (quiet or as_json or clock.virtual or view)
     # The twin is over before there is a page or a live view.
     unwatched = _play_twin(spec, storage.runs, disturb) if twin else None
-    if twin:  # in virtual time, too: the first difference of the two is an act of the monitor
-        rate = None
     with viewing(view) as show:  # outermost: at a terminal the page is served after the run, too
         with (
             exporting(otlp, service_per_agent, clock.virtual, otlp_open_s) as export,
             _watching(spec, problem, clock.speed, is_shown) as live,
         ):
-            follow: Sink = live or (lambda record: None)
-            if twin and not clock.virtual:
-                follow = FanOut(_pace(clock.speed), follow)
+            follow = FanOut(_pace(clock, twin), live or (lambda record: None))
             execution = execute(
                 spec, storage.runs, speed=rate, export=export, keeping=keeping, task=problem,
                 follow=follow if alerts is None else FanOut(follow, alerts.sink()),
@@ -139,9 +136,10 @@ def run(
         report(execution, as_json, () if alerts is None else alerts.flush(), unwatched)
 
 
-def _pace(speed: float) -> "Sink":
-    """Make a sink for the pace of a run in virtual time."""
-    begin = time.monotonic()
+def _pace(clock: ClockOptions, twin: bool) -> "Sink":
+    """Make a sink for the pace of a run with a twin, which is in virtual time, too."""
+    # So the first difference of the two is an act of the monitor, and no chance of the clock.
+    speed, begin = clock.speed if twin and not clock.virtual else inf, time.monotonic()
     return lambda record: time.sleep(
         max(0.0, begin + record.us / (1_000_000 * speed) - time.monotonic())
     )
