@@ -20,6 +20,7 @@ FRAMEWORKS = {
     "pydantic-ai": ("Pydantic AI", "pydantic_ai"),
     "google-adk": ("Google ADK", "google.adk"),
     "a2a": ("A2A", "a2a"),
+    "crewai": ("CrewAI", "crewai"),
     "llama-index": ("LlamaIndex", "llama_index"),
 }
 """The frameworks, with their title and the module that is there if they are installed."""

@@ -35,7 +35,16 @@ def played(shape: Shape, *, broken: bool, with_line: bool = True, mode: Mode = "
     return PLAYED[key]
 
 
-each_shape = pytest.mark.parametrize("shape", SHAPES, ids=[one.name for one in SHAPES])
+ITS_OWN = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+"""CrewAI uses what it deprecates."""
+
+each_shape = pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param(shape, id=shape.name, marks=ITS_OWN if "crew" in shape.name else ())
+        for shape in SHAPES
+    ],
+)
 
 
 @each_shape
@@ -140,7 +149,7 @@ def test_all_shapes_are_quiet_with_three_lines_and_two_mistakes_are_not_noticed(
     page = PAGE.read_text("utf-8")
     healthy, broken = rows(page, "healthy"), rows(page, "broken")
     assert [one[0] for one in healthy] == [one[0] for one in broken]
-    assert len({one[0] for one in healthy}) == len(healthy) == 86
+    assert len({one[0] for one in healthy}) == len(healthy) == 92
     assert all(alarms == "-" for _, _, alarms, *_ in healthy)
     assert sum(line != "-" for *_, line in healthy) <= 3
     assert sum(alarms == "-" for *_, alarms in broken) <= 2
