@@ -66,6 +66,7 @@ BENCHES: dict[str, Callable[[bool], Table]] = {
     "wrap-agent-framework": partial(wrap_payloads.wrapping, "agent-framework"),
     "wrap-autogen": partial(wrap_payloads.wrapping, "AutoGen chat"),
     "wrap-autogen-core": partial(wrap_payloads.wrapping, "AutoGen core"),
+    "wrap-google-adk": partial(wrap_payloads.wrapping, "Google ADK"),
     "wrap-langgraph": partial(wrap_payloads.wrapping, "LangGraph"),
     "wrap-llama-index": partial(wrap_payloads.wrapping, "LlamaIndex"),
     "wrap-openai-agents": partial(wrap_payloads.wrapping, "OpenAI Agents"),
