@@ -10,32 +10,17 @@ import gc
 import sys
 from collections import Counter
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import CodeType, FrameType
 from typing import Any, Protocol
 
 import anyio
 
 from dig.adapters import Mode
-from dig.detectors import standard, standard_healers
-from dig.graph.records import Limits
-from dig.monitor.monitor import Monitor
-from dig.traces.journal.journal import Journal
 
 from . import wrap, wrap_langgraph
 from .measure import Table
-from .peers import NAMES, _ring
-
-PAPER = frozenset(("ET", "MC", "OE", "DL", "ER", "CLA", "RSP"))
-LATER = frozenset(("FAIL", "VOID"))
-"""The patterns of the paper, and those that came after the first eleven."""
-
-ELEVEN = frozenset(detector.pattern for detector in standard()) - LATER
-
-LIMITS = Limits(stall_factor=5, late_window_s=10, loop_limit=5, livelock_turns=25)
-"""As the commands, the bus and wrapped sessions have them: every pattern is active."""
+from .peers import ELEVEN, PAPER, messages
 
 Counts = Counter[CodeType]
 
@@ -78,31 +63,6 @@ def _run(work: Callable[[int], None], units: int) -> Counts:
         sys.settrace(before)
         gc.enable()
     return counts
-
-
-def messages(patterns: frozenset[str] | None = None, *, is_kept: bool) -> Callable[[int], None]:
-    """Messages round a ring of twenty agents, each held, looked at and released.
-
-    Args:
-        patterns: The patterns looked for; ``None``: all.
-        is_kept: Whether a journal is written.
-    """
-
-    def work(units: int) -> None:
-        clock = count()
-        detectors = [d for d in standard() if patterns is None or d.pattern in patterns]
-        with TemporaryDirectory() as folder:
-            journal = Journal(Path(folder) / "trace", clock=lambda: 0.0) if is_kept else None
-            monitor = Monitor(
-                NAMES, clock=lambda: next(clock) / 1000, limits=LIMITS, detectors=detectors,
-                healers=standard_healers(), sink=journal,
-            )  # fmt: skip
-            for _ in zip(range(units), _ring(monitor), strict=False):
-                pass
-            if journal is not None:
-                journal.close()
-
-    return work
 
 
 def turns(times: Times, mode: Mode | None) -> Callable[[int], None]:

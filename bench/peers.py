@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
+from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any, TypedDict
 
@@ -18,9 +20,10 @@ import anyio
 
 from dig.detectors import standard, standard_healers
 from dig.detectors.watch import Watch
-from dig.graph.records import Fate
+from dig.graph.records import Fate, Limits
 from dig.monitor.messages import Output, Started
 from dig.monitor.monitor import Monitor
+from dig.traces.journal.journal import Journal
 
 from .measure import Candidate, Table, per_unit
 from .rescan import BACKENDS, check, rescanning, trace, watching
@@ -29,6 +32,15 @@ MESSAGES = 500
 ROUNDS = 3
 TEXT = "Count how often each value occurs in your part, and say where you are not sure."
 NAMES = tuple(f"agent-{i}" for i in range(20))
+
+PAPER = frozenset(("ET", "MC", "OE", "DL", "ER", "CLA", "RSP"))
+LATER = frozenset(("FAIL", "VOID"))
+"""The patterns of the paper, and those that came after the first eleven."""
+
+ELEVEN = frozenset(detector.pattern for detector in standard()) - LATER
+
+LIMITS = Limits(stall_factor=5, late_window_s=10, loop_limit=5, livelock_turns=25)
+"""As the commands, the bus and wrapped sessions have them: every pattern is active."""
 
 
 def _ring(monitor: Monitor) -> Iterator[None]:
@@ -43,19 +55,36 @@ def _ring(monitor: Monitor) -> Iterator[None]:
         yield
 
 
-def _ours(detect: bool) -> Candidate:
-    clock = count()
-    monitor = Monitor(
-        NAMES,
-        clock=lambda: next(clock) / 1000,
-        detectors=standard() if detect else (),
-        healers=standard_healers() if detect else {},
-    )
-    ring = _ring(monitor)
+def messages(patterns: frozenset[str] | None = None, *, is_kept: bool) -> Callable[[int], None]:
+    """Messages round a ring of twenty agents, each held, looked at and released.
+
+    Args:
+        patterns: The patterns looked for; ``None``: all.
+        is_kept: Whether a journal is written.
+    """
+
+    def work(units: int) -> None:
+        clock = count()
+        detectors = [d for d in standard() if patterns is None or d.pattern in patterns]
+        with TemporaryDirectory() as folder:
+            journal = Journal(Path(folder) / "trace", clock=lambda: 0.0) if is_kept else None
+            monitor = Monitor(
+                NAMES, clock=lambda: next(clock) / 1000, limits=LIMITS, detectors=detectors,
+                healers=standard_healers(), sink=journal,
+            )  # fmt: skip
+            for _ in zip(range(units), _ring(monitor), strict=False):
+                pass
+            if journal is not None:
+                journal.close()
+
+    return work
+
+
+def _ours(patterns: frozenset[str] | None = None, *, is_kept: bool = False) -> Candidate:
+    work = messages(patterns, is_kept=is_kept)
 
     def once() -> int:
-        for _ in range(MESSAGES):
-            next(ring)
+        work(MESSAGES)
         return MESSAGES
 
     return once
@@ -168,8 +197,10 @@ def peers(quick: bool = False) -> Table:
     """Microseconds a message, of ours and of others, in one run."""
     missing = []
     candidates = {
-        "monitor, seven detectors, healing": _ours(True),
-        "monitor without detectors": _ours(False),
+        "monitor, the paper's seven patterns": _ours(PAPER),
+        "monitor, thirteen patterns": _ours(),
+        "monitor, thirteen patterns, journal": _ours(is_kept=True),
+        "monitor without detectors": _ours(frozenset()),
     }
     for name, (package, make) in FRAMEWORKS.items():
         try:
@@ -177,9 +208,14 @@ def peers(quick: bool = False) -> Table:
         except (ImportError, PackageNotFoundError):
             missing.append((name, "not installed: pip install -e '.[bench]'", "-"))
     times = per_unit(candidates, 3 if quick else 7, process_time)
-    base = next(iter(times.values()))
-    rows = [(name, f"{us:.1f}", f"{us / base:.2f}") for name, us in times.items()]
-    return Table("Peers: a message round a ring", ("", "us/message", "ratio"), [*rows, *missing])
+    base, span = next(iter(times.values())), [us for name, us in times.items() if "span" in name]
+    rows = [
+        (name, f"{us:.1f}", f"{us / base:.2f}", *(f"{us / of:.2f}" for of in span))
+        for name, us in times.items()
+    ]
+    columns = ("", "us/message", "ratio", "spans")[: 3 + len(span)]
+    lines = [*rows, *(row + ("-",) * len(span) for row in missing)]
+    return Table("Peers: a message round a ring", columns, lines)
 
 
 def rescans(quick: bool = False) -> Table:
