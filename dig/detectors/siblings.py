@@ -47,9 +47,9 @@ NO_SHAPE: Shape = frozenset()
 
 def shape_of(payload: Any) -> Shape:
     """Describe the shape of a payload; a cut or masked payload has none."""
-    if isinstance(payload, Mapping):
-        keys = [key for key in payload if isinstance(key, str)]
-        return NO_SHAPE if any(k.startswith("$") for k in keys) else frozenset(["{}", *keys])
+    if type(payload) is dict:
+        is_whole = "$" not in [key[:1] for key in payload]
+        return frozenset(["{}", *payload]) if is_whole else NO_SHAPE
     return frozenset([type(payload).__name__ if payload else "nothing"])
 
 

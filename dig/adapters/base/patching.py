@@ -154,23 +154,22 @@ class AdapterState:
         """
         if self.has_failed and not self.reports_after_failure:
             return default
-
-        def call() -> _T:
-            try:
-                return fn(*args)
-            except Exception:
-                self._fail_now()
-                raise
-            finally:
-                if self.has_failed:
-                    with suppress(Exception):
-                        self.session.holds.release_unawaited()
-
-        result: Any = self.session.guard.run(call, default=_NOTHING)
+        result: Any = self.session.guard.run(self._attempt, fn, args, default=_NOTHING)
         if result is not _NOTHING:
             return cast(_T, result)
         self._fail_now()  # for a step never begun, as when a detector calls the team
         return default
+
+    def _attempt(self, fn: Callable[..., _T], args: tuple[Any, ...]) -> _T:
+        try:
+            return fn(*args)
+        except Exception:
+            self._fail_now()
+            raise
+        finally:
+            if self.has_failed:
+                with suppress(Exception):
+                    self.session.holds.release_unawaited()
 
     def on_failure(self) -> None:
         """Close open turns after a failure, as far as possible; called once, in the failed step."""

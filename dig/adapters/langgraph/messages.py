@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from langgraph._internal._constants import TASKS
 from langgraph.graph import END, START
+from langgraph.types import Send
 
 from dig.adapters.base import Session, Turn, TurnNotes
 
-from .routes import Annotate, NodeRoute, Write, branch, is_handoff, route_of
+from .routes import BRANCH, JOIN, Annotate, NodeRoute, Write, branch, is_handoff, plain
 from .stops import StopConditions, Thread
 
 if TYPE_CHECKING:
@@ -96,14 +98,23 @@ class GraphTeam:
         for team in self.inner.values():
             yield from team.graphs()
 
-    def routes(self, writes: Iterable[Write]) -> list[NodeRoute]:
-        """Select the writes whose channels start nodes, as routes."""
-        name_of = self._of_channel
-        return [
-            NodeRoute(name_of.get(it.node, f"{self.prefix}{it.node}"), it.channel, it.value)
-            for it in map(route_of, writes)
-            if it is not None
-        ]
+    def split(self, writes: Iterable[Write]) -> tuple[list[NodeRoute], list[Write]]:
+        """Part the writes whose channels start nodes, as routes, from the other writes."""
+        routes: list[NodeRoute] = []
+        others: list[Write] = []
+        for channel, value in writes:
+            if channel.startswith(BRANCH):
+                key = channel.removeprefix(BRANCH)
+            elif channel.startswith(JOIN):
+                key = channel.rpartition(":")[2]
+            elif channel == TASKS and isinstance(value, Send):
+                key = plain(value.node)
+            else:
+                others.append((channel, value))
+                continue
+            node = self._of_channel.get(key) or f"{self.prefix}{key}"
+            routes.append(NodeRoute(node, channel, value))
+        return routes, others
 
     def key(self, node: str) -> str:
         """The key of a node in the graph; of other names the name itself."""
@@ -147,7 +158,7 @@ class NodeWork:
         is_sent: Whether a `Send` has started the node.
         input: The input of the node.
         config: The config of the node; its writes pass this object.
-        writes: The values that the node has written.
+        writes: The values that the node has written, without the routes.
         routes: The writes that start nodes.
         delivery: The delivery that started the node, once it is known.
         turn: The turn of the node, once it has begun.
@@ -221,10 +232,10 @@ class PendingDeliveries:
 
     def find(self, node: str, input: Any, is_sent: bool) -> NodeDelivery | None:
         """The waiting delivery of a node from an earlier step, if possible with the same input."""
-        earlier = [it for it in self._waiting if it.node == node and it.step < self.step]
-        mine = [delivery for delivery in earlier if delivery.is_sent == is_sent]
-        same = [delivery for delivery in mine if delivery.packet is input]
-        return next(iter(same or mine), None)
+        kind = node, is_sent
+        earlier = [it for it in self._waiting if it.step < self.step]
+        mine = [it for it in earlier if (it.node, it.is_sent) == kind]
+        return next((it for it in mine if it.packet is input), mine[0] if mine else None)
 
     def new(self, node: str) -> NodeDelivery:
         """Make a delivery for a running node, without waiting in here."""

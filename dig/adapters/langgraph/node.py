@@ -21,7 +21,7 @@ from langgraph.types import Command
 from dig.adapters.base import CalledOffError, Turn, inside
 
 from .messages import NodeWork, release_now
-from .routes import HANDS_OVER, Write, as_words, route_of, without_ids, without_notes, writes_of
+from .routes import HANDS_OVER, Write, as_words, without_ids, without_notes, writes_of
 from .run import GraphRequest
 
 _END = object()
@@ -209,13 +209,11 @@ class NodeRun(NodeWork):
                 return
         if self._has_notes:
             writes = [(channel, without_notes(value)) for channel, value in writes]
-        self.writes.extend(writes)
-        routes = self.run.team.routes(writes)
+        routes, others = self.run.team.split(writes)
+        self.writes.extend(others)
         if self.refused is None:  # else no node comes after this one
             self.routes.extend(routes)
-        if routes and (self._heals or self.refused is not None):
-            writes = [write for write in writes if route_of(write) is None]
-        self._send(writes)
+        self._send(others if self._heals or self.refused is not None else writes)
 
     def _take_command(self, error: ParentCommand) -> None:
         """Take a command from a graph inside the node, given before the end of the graph."""
@@ -223,9 +221,10 @@ class NodeRun(NodeWork):
         if command.graph == Command.PARENT:  # it is for the graph above this one
             self.run.step(self.run.finish, self, default=None)
             return
-        self.writes.extend(writes_of(command))
+        routes, others = self.run.team.split(writes_of(command))
+        self.writes.extend(others)
         if self.refused is None:
-            self.routes.extend(self.run.team.routes(self.writes))
+            self.routes.extend(routes)
         routes = self.run.step(self.run.finish, self, default=self.routes)
         if self._has_notes or self.refused or (self._heals and routes != self.routes):
             update = [(key, without_notes(value)) for key, value in command._update_as_tuples()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from operator import is_
 from typing import Any
 from uuid import uuid4
@@ -17,6 +17,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph._internal._constants import TASKS
 from langgraph.types import Command, Send
 
+from dig._util.frozen import frozen
 from dig.adapters.base import as_payload
 
 BRANCH = "branch:to:"
@@ -31,7 +32,7 @@ HANDS_OVER = "transfer_to_"
 Write = tuple[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeRoute:
     """A write whose channel starts a node.
 
@@ -82,24 +83,12 @@ def plain(node: str) -> str:
     return str.__str__(node)
 
 
-def route_of(write: Write) -> NodeRoute | None:
-    """Return a write as a route; ``None``: a write into the state."""
-    channel, value = write
-    if channel == TASKS:
-        return NodeRoute(plain(value.node), channel, value) if isinstance(value, Send) else None
-    if channel.startswith(BRANCH):
-        return NodeRoute(channel.removeprefix(BRANCH), channel, value)
-    if channel.startswith(JOIN):
-        return NodeRoute(channel.rpartition(":")[2], channel, value)
-    return None
-
-
 def update(writes: Iterable[Write]) -> dict[str, Any]:
-    """Select the writes of a node into the state."""
+    """Select the values for the state, of writes that are no routes."""
     return {
         channel: value
         for channel, value in writes
-        if channel == "__root__" or not (channel.startswith("__") or route_of((channel, value)))
+        if not channel.startswith("__") or channel == "__root__"
     }
 
 
@@ -139,10 +128,10 @@ def new_in(written: Mapping[str, Any], input: Any) -> dict[str, Any]:
     before = input if isinstance(input, Mapping) else getattr(input, "__dict__", {})
     output = dict(written)
     for channel, value in written.items():
-        old = without_notes(before.get(channel))
-        if not (type(value) is type(old) is list) or value is old or not old:
+        if type(value) is not list or type(before.get(channel)) is not list:
             continue
-        if len(old) < len(value) and all(map(is_, old, value)):
+        old = without_notes(before[channel])
+        if 0 < len(old) < len(value) and all(map(is_, old, value)):
             output[channel] = {"$given": len(old), "$new": value[len(old) :]}
     return output
 

@@ -6,8 +6,8 @@ starts the entry nodes, the second gets the updates of the last nodes and submit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langgraph.errors import GraphBubbleUp, GraphInterrupt, GraphRecursionError
@@ -100,11 +100,7 @@ class GraphRequest(AdapterState):
         if self.stops.runs(work.config):
             self._go_on_from_stop(work)
         self.pending.step = self.stops.step
-        same = [other for other in self.works if other.task == work.task]
-        # An update of the state by hand gives the task of a stopped node another id.
-        stopped = [other for other in self.works if other.stopped is not None]
-        like = [it for it in stopped if (it.node, it.is_sent) == (work.node, work.is_sent)]
-        again = next(iter(same or like), None)
+        again = self._earlier_try(work) if self.works else None
         if again is not None:  # LangGraph tries again, or a person has answered: the turn goes on
             del self.works[again]
             work.delivery, work.turn = again.delivery, again.turn
@@ -121,6 +117,14 @@ class GraphRequest(AdapterState):
         self.works[work] = None
         if not any(map(self.session.is_held, work.delivery.events if work.delivery else ())):
             self.begin(work)
+
+    def _earlier_try(self, work: NodeWork) -> NodeWork | None:
+        """The open work of the same task; or that of a node at which LangGraph had stopped."""
+        same = [other for other in self.works if other.task == work.task]
+        # An update of the state by hand gives the task of a stopped node another id.
+        stopped = [other for other in self.works if other.stopped is not None]
+        like = [it for it in stopped if (it.node, it.is_sent) == (work.node, work.is_sent)]
+        return next(iter(same or like), None)
 
     def begin(self, work: NodeWork) -> None:
         """Begin the turn of a node, with the events released by now."""
@@ -270,22 +274,21 @@ class GraphRequest(AdapterState):
             events = [event.id for event in turn.events]
             holders = set().union(*map(self.pending.holders, events)) - {turn.instance}
             updates = [OutgoingUpdate(routes, events=events, before=frozenset(holders))]
-            with self._leaving(turn):
-                turn.forward(updates[0].instances)
+            self._leave(turn, partial(turn.forward, updates[0].instances))
         else:
             updates, before = self._updates(work, written), len(turn.outputs)
             for outgoing in updates:
                 turn.emit(outgoing.payload, outgoing.instances, outgoing.type)
-            with self._leaving(turn):
-                turn.end()
+            self._leave(turn, turn.end)
             for outgoing, event in zip(updates, turn.outputs[before:], strict=True):
                 outgoing.events = [event]
         if turn.notebook.unread:
             self._hand_on_notes(work, turn, updates)
         going = [route for outgoing in updates for route in self.pending.deliver(outgoing)]
-        # LangGraph applies writes in order, so routes that are not new keep their places.
-        places = {id(route): place for place, route in enumerate(work.routes)}
-        going.sort(key=lambda route: places.get(id(route), len(places)))
+        if len(going) > 1:
+            # LangGraph applies writes in order, so routes that are not new keep their places.
+            places = {id(route): place for place, route in enumerate(work.routes)}
+            going.sort(key=lambda route: places.get(id(route), len(places)))
         return [route for route in going if route.node != self.team.end]
 
     def _hand_on_notes(self, work: NodeWork, turn: Turn, updates: list[OutgoingUpdate]) -> None:
@@ -378,12 +381,12 @@ class GraphRequest(AdapterState):
         targets = {route.node for route in work.routes}
         return (
             work.node != self.team.start
-            and bool(turn.events)
-            and all(turn.holds(event.id) for event in turn.events)
             and bool(targets - static)
             and targets <= self.team.nodes.keys()
             and not any(route.is_send for route in work.routes)
             and self.session.guard.call(self.team.shared.handoff, written, default=False)
+            and bool(turn.events)
+            and all(turn.holds(event.id) for event in turn.events)
         )
 
     def _updates(self, work: NodeWork, written: Mapping[str, Any]) -> list[OutgoingUpdate]:
@@ -400,23 +403,22 @@ class GraphRequest(AdapterState):
                 updates.append(OutgoingUpdate([leg], payload))
             else:
                 outgoing.routes.append(leg)
-        end = [(self._to_end, self.end_delivery())]
         if not any(route.node in self.team.nodes for route in work.routes):
-            updates.append(OutgoingUpdate(end, wrote))
+            updates.append(OutgoingUpdate([(self._to_end, self.end_delivery())], wrote))
         elif work.node == self.team.start and self.team.joins:
             # A join that never runs may leave `__end__` nothing else that says what was asked.
-            updates.append(OutgoingUpdate(end, None, "notice"))
+            end = (self._to_end, self.end_delivery())
+            updates.append(OutgoingUpdate([end], None, "notice"))
         return updates
 
-    @contextmanager
-    def _leaving(self, turn: Turn) -> Iterator[None]:
-        """Let healing send the events of a turn elsewhere while the turn ends in the block."""
+    def _leave(self, turn: Turn, end: Callable[[], object]) -> None:
+        """End a turn; meanwhile, healing may send the events of the turn elsewhere."""
         # Before and after, LangGraph has planned already which nodes run next.
         ids = {str(turn.activation), *(event.id for event in turn.events)}
         ending = self.team.shared.ending
         ending.update(dict.fromkeys(ids, self.team))
         try:
-            yield
+            end()
         finally:
             for id in ids:
                 ending.pop(id, None)
