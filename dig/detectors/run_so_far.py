@@ -252,9 +252,9 @@ class RunSoFar:
     def _start(self, record: records.Start) -> None:
         self.counts["turns"] += 1
         agent = self.running[record.activation] = records.base_name(record.agent)
-        if len(self.agents) < MOST_AGENTS:  # hosts may make an agent for every turn
-            self.agents.setdefault(agent)
-        if agent in self.agents:
+        # Hosts may make an agent for every turn.
+        if agent in self.agents or len(self.agents) < MOST_AGENTS:
+            self.agents[agent] = None
             self.turns[agent] += 1
         if len(self.running) > MOST_AGENTS:  # the turn of an agent that leaves never ends
             del self.running[next(iter(self.running))]

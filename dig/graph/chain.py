@@ -30,6 +30,7 @@ LARGE = 64 * 1024
 _OPEN, _CLOSE = b',"chain":"', b'"}\n'
 _DIGEST = 16
 _SEAL = len(_OPEN) + 2 * _DIGEST + len(_CLOSE)
+_EMPTY = blake2b(digest_size=_DIGEST)
 
 
 class Chain:
@@ -44,8 +45,10 @@ class Chain:
     def seal(self, text: bytes) -> bytes:
         """The line for a JSON object: with checksum and newline."""
         body = text[:-1]
-        last = self._last = blake2b(self._last + body, digest_size=_DIGEST).digest()
-        return body + _OPEN + hexlify(last) + _CLOSE
+        digest = _EMPTY.copy()  # costs less than to make one with its parameters
+        digest.update(self._last + body)
+        self._last = digest.digest()
+        return body + _OPEN + hexlify(self._last) + _CLOSE
 
     def follows(self, line: bytes) -> bool:
         """Whether a line is whole, and follows the lines before."""

@@ -89,6 +89,10 @@ class GraphState:
             event = ClosedEvent(self.history, name, n, self.history.by(n))
         return event
 
+    def find(self, name: str) -> EventState | None:
+        """The event with an id; ``None``: there is none, or it was evicted."""
+        return self.live.get(name) or (self.event(name) if self.knows(name) else None)
+
     def sources_of(self, n: int) -> RangeSet:
         """The sources of event number `n`, as source numbers."""
         live = self.live.get(self.history.event_ids[n])

@@ -159,8 +159,9 @@ class Problems:
 
     def start(self, activation: ActivationState) -> None:
         """An activation begins."""
+        inputs = activation.inputs
         activation.problems = self._run_problems or self.problems_of(
-            union([event.sources for event in activation.inputs])
+            inputs[0].sources if len(inputs) == 1 else union([e.sources for e in inputs])
         )
         for problem in activation.problems:  # not touched: a window can only end later by that
             problem.running[activation.id] = activation

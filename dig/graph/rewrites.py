@@ -113,7 +113,7 @@ def _start(state: GraphState, record: records.Start, agent: AgentState) -> None:
     inputs = tuple(agent.buffer.values())
     activation = ActivationState(record.activation, agent.name, inputs, record.inputs, record.us)
     activation.n = state.history.add_activation(
-        activation.id, agent.name, record.t, [event.n for event in inputs]
+        activation.id, agent.name, record.t, map(by_number, inputs)
     )
     agent.activation = state.running[activation.id] = activation
     state.problems.start(activation)
@@ -167,7 +167,7 @@ def _solve(state: GraphState, activation: ActivationState, outputs: int) -> None
     state.lineage = roots, sources
     if len(inputs) > 1:
         state.changed |= MERGED
-    if 0 < outputs <= len(inputs) and h.solve(activation.n, [event.n for event in inputs]):
+    if 0 < outputs <= len(inputs) and h.solve(activation.n, map(by_number, inputs)):
         state.changed |= SOLVED_AGAIN
 
 

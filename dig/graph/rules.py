@@ -70,10 +70,10 @@ def _new_agents(names: Collection[str]) -> None:
 
 
 def _event(state: GraphState, name: str) -> EventState:
-    event = state.live.get(name)
-    if event is None and not state.knows(name):
+    event = state.find(name)
+    if event is None:
         _refuse(f"there is no event {name!r}")
-    return event or state.event(name)
+    return event
 
 
 def _run(state: GraphState, record: records.Run) -> None:
@@ -99,7 +99,7 @@ def _emit(state: GraphState, record: records.Emit) -> None:
 
 
 def _deliver(state: GraphState, record: records.Deliver) -> EventState:
-    event = _event(state, record.event)
+    event = state.live.get(record.event) or _event(state, record.event)
     if record.to is None:
         if not event.final:
             _refuse(f"{event.id!r} is no final event, so it cannot be accepted")

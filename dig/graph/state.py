@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
+from operator import attrgetter
 from typing import Any
 
 from dig._util.ranges import NOTHING, RangeSet
@@ -169,9 +171,8 @@ class AgentState:
                 del self.lineages[lineage]
 
 
-def by_number(event: EventState) -> int:
-    """The sort key for the order of generation."""
-    return event.n
+by_number: Callable[[EventState], int] = attrgetter("n")
+"""The number of an event, the sort key for the order of generation."""
 
 
 class Problem:

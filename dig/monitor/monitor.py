@@ -100,8 +100,6 @@ class Monitor:
 
     Attributes:
         graph: The graph of the run, which only the monitor may change.
-        detector_seconds: The seconds that each detector has looked, by pattern, if there is a
-            stopwatch.
     """
 
     def __init__(
@@ -158,7 +156,7 @@ class Monitor:
             schedule.timers, schedule.recorded, holds.late_work.due,
         )  # fmt: skip
         self._keep, self._next_collection = keep, keep or 0  # rows of history
-        self.graph, self.detector_seconds = recorder.graph, recorder.detector_seconds
+        self.graph = recorder.graph
         recorder.write(records.Run(
             *recorder.moment, run, tuple(agents), task, seed, session, memory, limits or Limits(),
             usual, patterns=records.EDITION,
@@ -257,7 +255,7 @@ class Monitor:
         )
         if self._healing.ladders is not None:
             self._healing.ladders.learn(current, self._recorder.now, error, by_name)
-        self._holds.hold(*[fate.event for fate in fates if fate.fate == "reroute"])
+        self._holds.hold_rerouted(fates)
         for name, output in by_name.items():
             self._emit(name, activation, current.agent, output)
         self._holds.after_end(current.agent, inputs, retry=retry)
@@ -476,6 +474,11 @@ class Monitor:
         """The time of the latest call, in seconds since the run began."""
         return self._recorder.now / 1_000_000
 
+    @property
+    def detector_seconds(self) -> dict[str, float]:
+        """The seconds that each detector has looked, by pattern, if there is a stopwatch."""
+        return self._recorder.watch.seconds
+
     def shares(self) -> tuple[float, float]:
         """The shares of run time spent in detectors and in the sink; 0 without a stopwatch."""
         return self._recorder.shares()
@@ -490,12 +493,12 @@ class Monitor:
         if self._recorder.is_over:
             return None
         watch = self._recorder.watch
-        due = [watch.due if exact else watch.not_before]
+        due = watch.due if exact else watch.not_before
         if any(self._later):
             parts = (self._gates, self._approvals, self._holds.late_work, self._schedule)
-            due += [part.deadline() for part in parts]
-            due += [ladder.due for ladder in self._healing.timed]
-        return min([us / 1_000_000 for us in due if us is not None], default=None)
+            later = [part.deadline() for part in parts] + [it.due for it in self._healing.timed]
+            due = min([us for us in (due, *later) if us is not None], default=None)
+        return None if due is None else due / 1_000_000
 
     # --- inside a call, in order ---
 

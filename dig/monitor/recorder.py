@@ -39,7 +39,6 @@ class Recorder:
     Attributes:
         graph: The graph.
         watch: The graph with its detectors.
-        detector_seconds: The seconds that each detector has looked, by pattern.
         mask: Masks secrets in what parts of the monitor say, before it becomes a row.
         payloads: The payloads of the events; those that a record uses up are dropped with it.
         relevance: Tells which turns the notes beside them are for.
@@ -61,11 +60,10 @@ class Recorder:
         self.watch = Watch(detectors, on_fault=self._note_failure, stopwatch=timing, obeys=True)
         self._wall = timing.wall
         self._began_s = self._wall() if self._wall else 0.0
-        self._sink_s = self._slow_s = 0.0
+        self._sink_s = 0.0
         self._is_told_slow = False
         self._recorded = timing.recorded
         self.graph = self.watch.graph
-        self.detector_seconds: Mapping[str, float] = self.watch.seconds
         self.mask = sanitizer.mask
         self.payloads = PayloadStore(self.graph)
         self.relevance = Relevance(self.graph)
@@ -143,7 +141,7 @@ class Recorder:
     def shares(self) -> tuple[float, float]:
         """The shares of run time spent in detectors and in the sink."""
         run_s = (self._wall() - self._began_s if self._wall else 0.0) or 1.0
-        return sum(tuple(self.watch.seconds.values())) / run_s, self._sink_s / run_s
+        return sum(self.watch.seconds.values()) / run_s, self._sink_s / run_s
 
     def _write_all(self) -> None:
         rows, self._unwritten = self._unwritten, []
@@ -161,11 +159,10 @@ class Recorder:
             took_s = wall() - began
             self._sink_s += took_s
             if took_s >= SLOW_S:
-                self._slow_s += took_s
-            slow_s = self._slow_s + self.watch.slow_s
-            if slow_s >= MOST_SLOW_S and not self._is_told_slow:
+                self.watch.slow_s += took_s
+            if self.watch.slow_s >= MOST_SLOW_S and not self._is_told_slow:
                 self._is_told_slow = True
-                self.effects.append(PartsSlow(slow_s, *self.shares()))
+                self.effects.append(PartsSlow(self.watch.slow_s, *self.shares()))
 
     def incident(self, kind: str, detail: object) -> None:
         """Write down an incident: a fact without a change of the graph."""

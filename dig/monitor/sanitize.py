@@ -87,7 +87,7 @@ class Sanitizer:
             PayloadError: A payload or the usage is not plain JSON, or too large.
         """
         check_decision(inputs, fates, outputs)
-        copies = [self._output(output) for output in outputs]
+        copies = [*map(self._output, outputs)]
         if usage is not None:
             usage = self.value(usage, "usage")
         return copies, usage, error if error is None else self.error(error)

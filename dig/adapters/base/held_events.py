@@ -110,9 +110,9 @@ class HoldWaiter:
     def is_held(self, event: str) -> bool:
         """Whether an event is still on the way; inside a step."""
         graph = self._guard.monitor.graph
-        if not graph.knows(event):  # it was sent to no agent, or is long closed
+        state = graph.find(event)
+        if state is None:  # it was sent to no agent, or is long closed
             return False
-        state = graph.event(event)
         if state.flight or not state.final:
             return bool(state.flight)
         return not (graph.is_accepted(event) or graph.is_bounced(event))

@@ -498,7 +498,7 @@ class Turn:
                 return
             self._go_on([])  # an activation cannot see what came after its start
         effects = self.guard.ask(self.guard.monitor.start, self.instance)
-        started = next(effect for effect in effects if isinstance(effect, Started))
+        started = next(effect for effect in effects if type(effect) is Started)
         self._activation = started.activation
         if self._waits > 0:
             self.guard.ask(self.guard.monitor.waits, activation=started.activation)
