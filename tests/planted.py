@@ -353,7 +353,8 @@ SCHEDULED = [
          "            self._fail(error)\n\n    async def run(",
          "            self._fail(error)\n        return True\n\n    async def run("),
         ("a call that healing sent to another agent goes to the first all the same",
-         "if elsewhere and self._instance not in elsewhere:", "if not elsewhere:"),
+         "if event is not None and event.copies and self._instance not in event.copies:",
+         "if event is None or not event.copies:"),
     ], WRAPPED),
     *bugs("adapters/base/guard.py", [
         ("a fault of the monitor reaches the team",

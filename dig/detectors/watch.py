@@ -75,8 +75,7 @@ class _Part:
     """A detector at work."""
 
     __slots__ = (
-        "detector", "due", "faults", "is_broken", "is_on", "late", "name", "seconds", "shown",
-        "waits",
+        "detector", "due", "faults", "is_broken", "is_on", "late", "name", "shown", "waits",
     )  # fmt: skip
 
     def __init__(self, detector: Detector) -> None:
@@ -93,7 +92,6 @@ class _Part:
         self.is_broken = False  # disabled for good
         self.is_on = True  # neither disabled nor off for a while
         self.late = 0  # how often it was slow
-        self.seconds = 0.0  # that it has looked
 
 
 _Shown = tuple[list[tuple[_Part, _Look]], list[_Part]]
@@ -110,6 +108,7 @@ class Watch:
 
     Attributes:
         not_before: The moment, in microseconds, before which nothing is raised without a record.
+        seconds: The seconds in each detector, by pattern, if there is a stopwatch.
         slow_s: The seconds of all slow looks (`SLOW_S`), and of slow writes of the recorder.
         off: By place: the end of a detector's time off, in microseconds, and its name in incidents.
         left_out: The number of findings of the latest minute beyond `MOST_A_MINUTE`, by pattern;
@@ -154,14 +153,7 @@ class Watch:
         self.left_out: Counter[str] = Counter()
         self._minute = 0
         self._raised_now: Counter[str] = Counter()
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        """The seconds in each detector, by pattern, if there is a stopwatch."""
-        seconds: dict[str, float] = defaultdict(float)
-        for part in self._all if self._stopwatch else ():
-            seconds[part.name] += part.seconds
-        return seconds
+        self.seconds: dict[str, float] = defaultdict(float)
 
     def feed(self, record: Record) -> list[Finding]:
         """Apply a record; return the findings due before, and the findings at the record.
@@ -252,6 +244,7 @@ class Watch:
         looks, waiting = shown
         findings: list[Finding] = []
         graph, enabled, stopwatch = self.graph, self._parts, self._stopwatch
+        seconds = self.seconds
         if stopwatch:
             began, worked = stopwatch(), self._processor() if self._processor else 0.0
         for part, look in looks:
@@ -265,10 +258,10 @@ class Watch:
                 self._fail(part, f"raised {error!r}")
             if stopwatch:
                 now = stopwatch()
-                part.seconds += now - began
-                if now - began >= SLOW_S:
-                    worked = self._judge(part, now - began, worked)
+                seconds[part.name] += (took_s := now - began)
                 began = now
+                if took_s >= SLOW_S:
+                    worked = self._judge(part, took_s, worked)
             if raised:
                 us = at if type(at) is int else at.us
                 for finding in raised:

@@ -58,10 +58,9 @@ class InteractionGraph(GraphState):
             RuleError: The record contradicts those before it; the graph is as it was.
         """
         check, rewrite, flag = _STEPS[type(record)]
-        t, us, problems = record.t, record.us, self.problems
         if (
-            t != self.t + 1
-            or us < self.now
+            record.t != self.t + 1
+            or record.us < self.now
             or self.is_restricted
             or (self.awaited and record.kind != "emit")
         ):
@@ -69,14 +68,14 @@ class InteractionGraph(GraphState):
         subject = check(self, record)
         # New lists, not cleared ones: a detector may have kept the old ones.
         self.touched = []
-        problems.touched = {}
         self.changed = flag
         self.ended = None
-        self.now = us
+        self.problems.touched = {}
+        self.now = record.us
         rewrite(self, record, subject)
-        if problems.touched:
-            self.changed |= problems.look(us)
-        self.t = t
+        if self.problems.touched:
+            self.changed |= self.problems.look(record.us)
+        self.t = record.t
 
     def evict(
         self, keep: int, pinned: Collection[str] = (), given_up: Collection[str] | None = None
@@ -147,8 +146,7 @@ class InteractionGraph(GraphState):
         named = subject if isinstance(subject, Mapping) else {}
         event, activation = named.get("event"), named.get("activation")
         if isinstance(event, str):
-            state = self.find(event)
-            return NOTHING if state is None else state.sources
+            return self.event(event).sources if self.knows(event) else NOTHING
         return self.activation_sources(activation) if isinstance(activation, str) else None
 
     def activation_sources(self, name: str) -> RangeSet:

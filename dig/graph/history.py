@@ -67,21 +67,6 @@ class Names:
 
 _NO_CODES: dict[str, int] = {}
 
-
-class Codes(dict[str, int]):
-    """The codes of types or of agents; a new name gets the next one."""
-
-    def __init__(self, names: list[str]) -> None:
-        """Number some names; later ones are added to the list."""
-        super().__init__((name, code) for code, name in enumerate(names))
-        self._names = names
-
-    def __missing__(self, name: str) -> int:
-        self._names.append(name)
-        self[name] = code = len(self)
-        return code
-
-
 Lineage = tuple[RangeSet, RangeSet]
 """The roots and the sources of an event or an activation."""
 
@@ -107,10 +92,10 @@ class History:
         self.forget_ids()
         self.event_ids = Names()
         self.activation_ids = Names()
+        self.agents: dict[str, int] = {}
         self.agent_names: list[str] = []
-        self.agents = Codes(self.agent_names)
+        self.types: dict[str, int] = {}
         self.type_names: list[str] = []
-        self.types = Codes(self.type_names)
         # Events.
         self.generator = array("i")  # an activation, FROM_OUTSIDE or BY_SYSTEM
         self.t_gen = array("i")
@@ -200,12 +185,12 @@ class History:
         self.event_ids.append(record.event)
         self.generator.append(generator)
         self.t_gen.append(record.t)
-        self.type_of.append(self.types[record.type])
+        self.type_of.append(_code(self.types, self.type_names, record.type))
         self.first_solver.append(-1)
         self.flags.append(FINAL * record.final | NOTICE_TYPE * (record.type == NOTICE))
         return n
 
-    def add_activation(self, name: str, agent: str, t: int, inputs: Iterable[int]) -> int:
+    def add_activation(self, name: str, agent: str, t: int, inputs: list[int]) -> int:
         """Append an activation with input events, the fates still open.
 
         Args:
@@ -217,7 +202,7 @@ class History:
         v = len(self.agent_of)
         self.add_code(name, v << 1 | 1)
         self.activation_ids.append(name)
-        self.agent_of.append(self.agents[agent])
+        self.agent_of.append(_code(self.agents, self.agent_names, agent))
         self.t_start.append(t)
         self.t_end.append(-1)
         self.first_output.append(0)
@@ -226,9 +211,8 @@ class History:
         self.settled.append(0)
         self.failed.append(0)
         self.edge_event.extend(inputs)
-        edges = len(self.edge_event)
-        self.edge_fate.extend([NO_FATE] * (edges - len(self.edge_fate)))
-        self.first_edge.append(edges)
+        self.edge_fate.extend([NO_FATE] * len(inputs))
+        self.first_edge.append(len(self.edge_event))
         return v
 
     def end_activation(self, v: int, t: int, fates: list[int], outputs: int) -> None:
@@ -343,3 +327,12 @@ class History:
         if generator == FROM_OUTSIDE:
             return None
         return SYSTEM if generator == BY_SYSTEM else self.activation_ids[generator]
+
+
+def _code(codes: dict[str, int], names: list[str], name: str) -> int:
+    """The code of a type or an agent, a new one for a new name."""
+    code = codes.get(name)
+    if code is None:
+        code = codes[name] = len(names)
+        names.append(name)
+    return code

@@ -27,7 +27,7 @@ from itertools import accumulate, compress
 from dig._util.ranges import NOTHING, RangeSet, union
 
 from .graph_state import GraphState
-from .history import CONSUMED, EVICTED, FROM_OUTSIDE, Codes, History, Lineage, Names
+from .history import CONSUMED, EVICTED, FROM_OUTSIDE, History, Lineage, Names
 from .lineage import PAST
 from .records import micros
 
@@ -334,7 +334,7 @@ def _ended_by(h: History, stay: _Stay, ranks: _Ranks) -> None:
         if own:
             by_agent[h.agent_names[agent]] = array("i", own)
     h.agent_of, h.agent_names = _table(compress(h.agent_of, stay.activations), h.agent_names)
-    h.agents = Codes(h.agent_names)
+    h.agents = {name: code for code, name in enumerate(h.agent_names)}
     h.ended_by = {h.agents[name]: own for name, own in by_agent.items()}
 
 
@@ -362,7 +362,7 @@ def _events(h: History, stay: _Stay, ranks: _Ranks) -> None:
     h.t_gen = array("i", compress(h.t_gen, stays))
     h.flags = bytearray(compress(h.flags, stays))
     h.type_of, h.type_names = _table(compress(h.type_of, stays), h.type_names)
-    h.types = Codes(h.type_names)
+    h.types = {name: code for code, name in enumerate(h.type_names)}
     kept_sources = [n for n in h.source_events if stays[n]]
     h.source_events = array("i", map(ranks.events.__getitem__, kept_sources))
     solvers = zip(h.first_solver, stays, strict=True)

@@ -113,7 +113,7 @@ def _start(state: GraphState, record: records.Start, agent: AgentState) -> None:
     inputs = tuple(agent.buffer.values())
     activation = ActivationState(record.activation, agent.name, inputs, record.inputs, record.us)
     activation.n = state.history.add_activation(
-        activation.id, agent.name, record.t, map(by_number, inputs)
+        activation.id, agent.name, record.t, [*map(by_number, inputs)]
     )
     agent.activation = state.running[activation.id] = activation
     state.problems.start(activation)

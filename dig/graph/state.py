@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from operator import attrgetter
 from typing import Any
@@ -171,7 +170,7 @@ class AgentState:
                 del self.lineages[lineage]
 
 
-by_number: Callable[[EventState], int] = attrgetter("n")
+by_number = attrgetter("n")
 """The number of an event, the sort key for the order of generation."""
 
 

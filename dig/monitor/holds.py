@@ -9,12 +9,12 @@ so that each recipient gets them in the order in which they were held, and no ot
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from dig._util.ranges import union
 from dig.detectors.policy import Policy
-from dig.graph.records import NOTICE, SYSTEM, WAITS, Deliver, Emit, Expire, Fate, Redirect
+from dig.graph.records import NOTICE, SYSTEM, WAITS, Deliver, Emit, Expire, Redirect
 
 from .late_work import LateWork
 from .messages import About, Answered, Delivered, Output, Over, Started, Wake
@@ -118,12 +118,6 @@ class Holds:
     def hold(self, event: str) -> None:
         """Hold an event, to be released by the call in progress."""
         self.held[event] = None
-
-    def hold_rerouted(self, fates: Iterable[Fate]) -> None:
-        """Hold the events that an activation reroutes, in order."""
-        for fate in fates:
-            if fate.fate == "reroute":
-                self.held[fate.event] = None
 
     def expire(self, event: str) -> None:
         """Call an event back for good."""

@@ -100,6 +100,8 @@ class Monitor:
 
     Attributes:
         graph: The graph of the run, which only the monitor may change.
+        detector_seconds: The seconds that each detector has looked, by pattern, if there is a
+            stopwatch.
     """
 
     def __init__(
@@ -156,7 +158,7 @@ class Monitor:
             schedule.timers, schedule.recorded, holds.late_work.due,
         )  # fmt: skip
         self._keep, self._next_collection = keep, keep or 0  # rows of history
-        self.graph = recorder.graph
+        self.graph, self.detector_seconds = recorder.graph, recorder.watch.seconds
         recorder.write(records.Run(
             *recorder.moment, run, tuple(agents), task, seed, session, memory, limits or Limits(),
             usual, patterns=records.EDITION,
@@ -255,7 +257,9 @@ class Monitor:
         )
         if self._healing.ladders is not None:
             self._healing.ladders.learn(current, self._recorder.now, error, by_name)
-        self._holds.hold_rerouted(fates)
+        for fate in fates:
+            if fate.fate == "reroute":
+                self._holds.hold(fate.event)
         for name, output in by_name.items():
             self._emit(name, activation, current.agent, output)
         self._holds.after_end(current.agent, inputs, retry=retry)
@@ -473,11 +477,6 @@ class Monitor:
     def now(self) -> float:
         """The time of the latest call, in seconds since the run began."""
         return self._recorder.now / 1_000_000
-
-    @property
-    def detector_seconds(self) -> dict[str, float]:
-        """The seconds that each detector has looked, by pattern, if there is a stopwatch."""
-        return self._recorder.watch.seconds
 
     def shares(self) -> tuple[float, float]:
         """The shares of run time spent in detectors and in the sink; 0 without a stopwatch."""

@@ -141,7 +141,7 @@ class Recorder:
     def shares(self) -> tuple[float, float]:
         """The shares of run time spent in detectors and in the sink."""
         run_s = (self._wall() - self._began_s if self._wall else 0.0) or 1.0
-        return sum(self.watch.seconds.values()) / run_s, self._sink_s / run_s
+        return sum(tuple(self.watch.seconds.values())) / run_s, self._sink_s / run_s
 
     def _write_all(self) -> None:
         rows, self._unwritten = self._unwritten, []

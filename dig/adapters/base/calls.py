@@ -230,10 +230,10 @@ class Call:
         return turn or Turn(self.guard, self._session.holds, "", ())
 
     def _begin_turn(self) -> Turn:
-        elsewhere = self._session.recipients_of(self.event)
-        if elsewhere and self._instance not in elsewhere:
+        event = self._session.monitor.graph.find(self.event)
+        if event is not None and event.copies and self._instance not in event.copies:
             self._session.release_instance(self._instance)
-            self._agent = self._instance = elsewhere[0]
+            self._agent = self._instance = next(iter(event.copies))
         turn = self._turn = self._session.begin(self._instance, (self.event,))
         # A request from outside is not passed on, but sent to others in the agent's own name.
         turn.depth = self._depth

@@ -304,12 +304,10 @@ class Session:
 
     def recipients_of(self, event: str) -> tuple[str, ...]:
         """The instances with an event in front, wherever healing has sent the event."""
-
-        def read() -> tuple[str, ...]:
-            state = self.monitor.graph.find(event)
-            return () if state is None else tuple(state.copies)
-
-        return self.guard.run(read, default=())
+        find = self.monitor.graph.find
+        return self.guard.run(
+            lambda: tuple(state.copies) if (state := find(event)) else (), default=()
+        )
 
     def redirect(self, event: str, to: str | Iterable[str], again: Any = None) -> None:
         """Report new recipients of an event, chosen by the team.
@@ -423,10 +421,8 @@ class Session:
     def _end_step(self) -> Callable[[], None]:
         """Return the follow-up of a step, to be called when the lock is released."""
         wakers, noted = self.holds.wakers() + self._wakers, self._noted
-        if not (noted or wakers):
-            return self._watchdog.wake
         self._noted, self._wakers = [], []
-        return partial(self._follow_up, noted, wakers)
+        return partial(self._follow_up, noted, wakers) if noted or wakers else self._watchdog.wake
 
     def _follow_up(self, noted: list[messages.Effect], wakers: list[Waker]) -> None:
         # Code of the user runs here, without the lock: it may call the team or take its time.

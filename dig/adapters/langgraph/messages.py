@@ -233,13 +233,12 @@ class PendingDeliveries:
     def find(self, node: str, input: Any, is_sent: bool) -> NodeDelivery | None:
         """The waiting delivery of a node from an earlier step, if possible with the same input."""
         kind = node, is_sent
-        earlier = [it for it in self._waiting if it.step < self.step]
-        mine = [it for it in earlier if (it.node, it.is_sent) == kind]
+        mine = [it for it in self._waiting if (it.node, it.is_sent) == kind and it.step < self.step]
         return next((it for it in mine if it.packet is input), mine[0] if mine else None)
 
     def new(self, node: str) -> NodeDelivery:
         """Make a delivery for a running node, without waiting in here."""
-        return NodeDelivery(node, self._session.reserve_instance(node))
+        return NodeDelivery(node, self._session.instances.reserve(node))
 
     def address(self, route: NodeRoute) -> NodeDelivery:
         """The delivery at the end of a route; edges to the same node share a turn."""
@@ -249,7 +248,7 @@ class PendingDeliveries:
         later = (delivery for delivery in same if not self._is_due(delivery))
         delivery = None if route.is_send else next(later, None)
         if delivery is None:
-            instance = self._session.reserve_instance(route.node)
+            instance = self._session.instances.reserve(route.node)
             delivery = NodeDelivery(route.node, instance, [], route.packet, route.is_send)
             delivery.step = self.step
             self._waiting.append(delivery)
@@ -309,7 +308,7 @@ class PendingDeliveries:
         """Give a node an event sent to another node."""
         delivery = next((it for it in self._waiting if it.instance == instance), None)
         if delivery is None:
-            reserved = self._session.reserve_instance(instance)
+            reserved = self._session.instances.reserve(instance)
             if reserved != instance:
                 self._session.release_instance(reserved)
             delivery = NodeDelivery(instance, instance, [], route.packet, route.is_send)

@@ -128,11 +128,10 @@ def new_in(written: Mapping[str, Any], input: Any) -> dict[str, Any]:
     before = input if isinstance(input, Mapping) else getattr(input, "__dict__", {})
     output = dict(written)
     for channel, value in written.items():
-        if type(value) is not list or type(before.get(channel)) is not list:
-            continue
-        old = without_notes(before[channel])
-        if 0 < len(old) < len(value) and all(map(is_, old, value)):
-            output[channel] = {"$given": len(old), "$new": value[len(old) :]}
+        if type(value) is type(before.get(channel)) is list:
+            old = without_notes(before[channel])
+            if 0 < len(old) < len(value) and all(map(is_, old, value)):
+                output[channel] = {"$given": len(old), "$new": value[len(old) :]}
     return output
 
 

@@ -115,7 +115,7 @@ class GraphRequest(AdapterState):
             delivery = self._from_failed(work) or self._from_cache(work.node)
             work.delivery = delivery or self._from_outside(work)
         self.works[work] = None
-        if not any(map(self.session.is_held, work.delivery.events if work.delivery else ())):
+        if not any(map(self.session.holds.is_held, work.delivery.events if work.delivery else ())):
             self.begin(work)
 
     def _earlier_try(self, work: NodeWork) -> NodeWork | None:
