@@ -8,28 +8,22 @@ queries are in `dig.graph.graph_state`. Cut-outs of the graph, and networkx, are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
-from typing import Any, get_args
+from typing import Any
 
 from dig._util.ranges import NOTHING, RangeSet, union
 
-from . import retention, rewrites, rules
+from . import retention
 from .coverage import provenance, unconsumed_work
 from .graph_state import GraphState
 from .lineage import PAST, ancestors, roots_of, roots_of_activation
 from .records import KINDS, Record
+from .rewrites import STEPS
+from .rules import check_moment
 from .views import GraphView, graph_html
 
-
-def _pass(state: GraphState, record: Any, subject: Any = None) -> None:
-    """Stand for the rule or the rewrite of a kind that has none."""
-
-
-_STEPS: dict[type, tuple[Callable[..., Any], Callable[..., None], int]] = {
-    kind: (rules.RULES.get(kind, _pass), rewrites.REWRITES.get(kind, _pass), KINDS.get(kind, 0))
-    for kind in get_args(Record)
-}
+_STEPS = {kind: (*steps, KINDS.get(kind, 0)) for kind, steps in STEPS.items()}
 """Of each kind of record its rule, its rewrite, and its flag in `changed`."""
 
 
@@ -64,7 +58,7 @@ class InteractionGraph(GraphState):
             or self.is_restricted
             or (self.awaited and record.kind != "emit")
         ):
-            rules.check_moment(self, record)
+            check_moment(self, record)
         subject = check(self, record)
         # New lists, not cleared ones: a detector may have kept the old ones.
         self.touched = []

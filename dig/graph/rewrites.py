@@ -7,11 +7,11 @@ is checked or looked up again. Only `InteractionGraph.apply` calls this.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from dig._util.ranges import NOTHING, RangeSet, union
 
-from . import records
+from . import records, rules
 from .coverage import provenance
 from .graph_state import GraphState
 from .history import ACCEPTED, BOUNCED, BY_SYSTEM, CONSUMED, FROM_OUTSIDE
@@ -35,7 +35,6 @@ from .records import (
     WAITING,
     Fate,
     FateName,
-    Record,
 )
 from .state import BUFFERED, FLYING, ActivationState, AgentState, EventState, by_number
 
@@ -317,20 +316,23 @@ def _revive(state: GraphState, event: EventState) -> None:
         state.changed |= CLOSED
 
 
-REWRITES = cast(
-    "dict[type, Callable[[GraphState, Record, Any], None]]",
-    {
-        records.Run: _begin,
-        records.Emit: _emit,
-        records.Deliver: _deliver,
-        records.Start: _start,
-        records.End: _end,
-        records.Join: _join,
-        records.Leave: _leave,
-        records.Redirect: _redirect,
-        records.Expire: _expire,
-        records.FindingRow: _finding,
-        records.IncidentRow: _incident,
-        records.Finish: _finish,
-    },
-)
+def _pass(state: GraphState, record: Any, subject: Any = None) -> None:
+    """Stand for the rule or the rewrite of a kind that has none."""
+
+
+STEPS: dict[type, tuple[Callable[..., Any], Callable[..., None]]] = {
+    records.Run: (rules.run, _begin),
+    records.Emit: (rules.emit, _emit),
+    records.Deliver: (rules.deliver, _deliver),
+    records.Start: (rules.start, _start),
+    records.End: (rules.end, _end),
+    records.Join: (rules.join, _join),
+    records.Leave: (rules.leave, _leave),
+    records.Redirect: (rules.names_event, _redirect),
+    records.Expire: (rules.names_event, _expire),
+    records.FindingRow: (_pass, _finding),
+    records.HealRow: (rules.heal, _pass),
+    records.IncidentRow: (_pass, _incident),
+    records.Finish: (_pass, _finish),
+}
+"""Of each kind of record its rule and its rewrite."""

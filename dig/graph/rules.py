@@ -7,8 +7,8 @@ for its rewrite (`dig.graph.rewrites`).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection
-from typing import Any, NoReturn, cast
+from collections.abc import Collection
+from typing import NoReturn
 
 from dig.errors import RuleError
 
@@ -76,13 +76,15 @@ def _event(state: GraphState, name: str) -> EventState:
     return event
 
 
-def _run(state: GraphState, record: records.Run) -> None:
+def run(state: GraphState, record: records.Run) -> None:
+    """Check the first record."""
     if state.t >= 0:
         _refuse(FIRST)
     _new_agents(record.agents)
 
 
-def _emit(state: GraphState, record: records.Emit) -> None:
+def emit(state: GraphState, record: records.Emit) -> None:
+    """Check that an event may be generated."""
     by, outputs = record.by, 0
     if state.awaited:
         _check_awaited(state, record.event)
@@ -98,7 +100,8 @@ def _emit(state: GraphState, record: records.Emit) -> None:
         _refuse("only an activation's sole output may be final")
 
 
-def _deliver(state: GraphState, record: records.Deliver) -> EventState:
+def deliver(state: GraphState, record: records.Deliver) -> EventState:
+    """Check that an event may arrive; return the event."""
     event = state.live.get(record.event) or _event(state, record.event)
     if record.to is None:
         if not event.final:
@@ -112,7 +115,8 @@ def _deliver(state: GraphState, record: records.Deliver) -> EventState:
     return event
 
 
-def _start(state: GraphState, record: records.Start) -> AgentState:
+def start(state: GraphState, record: records.Start) -> AgentState:
+    """Check that an agent may begin; return the agent."""
     agent = state.present.get(record.agent)
     if agent is None:
         _refuse(f"agent {record.agent!r} is not present")
@@ -125,7 +129,8 @@ def _start(state: GraphState, record: records.Start) -> AgentState:
     return agent
 
 
-def _end(state: GraphState, record: records.End) -> tuple[ActivationState, dict[str, Fate]]:
+def end(state: GraphState, record: records.End) -> tuple[ActivationState, dict[str, Fate]]:
+    """Check that an activation may end so; return the activation and the fates by event."""
     activation = state.running.get(record.activation)
     if activation is None:
         _refuse(f"{record.activation!r} is not an activation in progress")
@@ -164,43 +169,30 @@ def check_cause(
         _refuse(f"`because` is {because!r}, an activation of the same agent; it must be another's")
 
 
-def _join(state: GraphState, record: records.Join) -> None:
+def join(state: GraphState, record: records.Join) -> None:
+    """Check that an agent may join."""
     _new_agents([record.agent])
     if record.agent in state.present:
         _refuse(f"agent {record.agent!r} is present already")
 
 
-def _leave(state: GraphState, record: records.Leave) -> None:
+def leave(state: GraphState, record: records.Leave) -> None:
+    """Check that an agent may leave."""
     if record.agent not in state.present:
         _refuse(f"agent {record.agent!r} is not present")
 
 
-def _names_event(state: GraphState, record: records.Redirect | records.Expire) -> EventState:
+def names_event(state: GraphState, record: records.Redirect | records.Expire) -> EventState:
+    """Check that an event may be sent elsewhere or called back; return the event."""
     event = _event(state, record.event)
     if type(record) is records.Redirect and state.is_accepted(event.id):
         _refuse(f"{event.id!r} was accepted, so it cannot be redirected")
     return event
 
 
-def _heal(state: GraphState, record: records.HealRow) -> None:
+def heal(state: GraphState, record: records.HealRow) -> None:
+    """Check that an intervention names a finding."""
     t, findings = record.finding, state.findings
     place = bisect_left(findings, t) if type(t) is int else len(findings)
     if place == len(findings) or findings[place] != t:
         _refuse("`finding` must be the `t` of an earlier record of kind `finding`")
-
-
-RULES = cast(
-    "dict[type, Callable[[GraphState, Record], Any]]",
-    {
-        records.Run: _run,
-        records.Emit: _emit,
-        records.Deliver: _deliver,
-        records.Start: _start,
-        records.End: _end,
-        records.Join: _join,
-        records.Leave: _leave,
-        records.Redirect: _names_event,
-        records.Expire: _names_event,
-        records.HealRow: _heal,
-    },
-)
