@@ -8,13 +8,20 @@
 
 `pytest --update-behaviour` writes the golden files instead of comparing with them; pytest finds
 that option by itself where dig-monitor is installed. Without pytest, pass `update=True`.
+
+The fixture `dig_team` wraps a team for a test, and fails it if `digmon check` would:
+
+    async def test_the_team_answers(dig_team):
+        team = dig_team({"planner": planner, "flights": flights})
+        assert await team["planner"]("Lisbon")
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dig.graph.behaviour import Behaviour, Comparable, same_behaviour, signature
 
@@ -94,8 +101,39 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Remember whether golden files are to be written."""
+    """Remember whether golden files are to be written; add the fixture `dig_team`."""
+    import pytest
+
     _updating.append(bool(config.getoption(_FLAG, default=False)))
+
+    class Fixtures:
+        @pytest.fixture
+        def dig_team(self, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+            """Wraps teams, and checks their runs at the end of the test."""
+            yield from _wrap_and_check(tmp_path / "dig", pytest.fail)
+
+    config.pluginmanager.register(Fixtures(), "dig-fixtures")
+
+
+def _wrap_and_check(folder: Path, fail: Callable[[str], object]) -> Iterator[Callable[..., Any]]:
+    from dig.adapters.wrapping import session_of, unwrap, wrap
+    from dig.detectors import standard
+    from dig.show.gate import checked, quality_gate, reports
+
+    teams: list[tuple[Any, Path | None]] = []
+
+    def wrap_team(team: Any, **options: Any) -> Any:
+        wrapped = wrap(team, **{"journal": folder, **options})
+        teams.append((wrapped, session_of(wrapped).directory))
+        return wrapped
+
+    yield wrap_team
+    for wrapped, _ in teams:
+        unwrap(wrapped)
+    runs = [checked.check_run(path, standard()) for _, path in teams if path is not None]
+    verdicts = [quality_gate.QualityGate().judge(run) for run in runs]
+    if failed := [verdict for verdict in verdicts if verdict.fails]:
+        fail("\n".join(line for verdict in failed for line in reports.run_lines(verdict)))
 
 
 def pytest_unconfigure() -> None:

@@ -16,7 +16,7 @@ from .test_architecture import MODULES, ROOT, imported
 
 # Lines of code. A change that needs more raises its row in the same commit, and says why there.
 LINES = {
-    "dig": 215,
+    "dig": 238,
     "_util": 710,
     "adapters": 12_100,
     "cli": 2_696,

@@ -89,3 +89,48 @@ def test_pytest_has_the_option(pytester: pytest.Pytester) -> None:
     again = pytester.runpytest(*options)
     again.assert_outcomes(passed=1)
     again.stdout.no_fnmatch_line("dig: wrote*")
+
+
+TEAM = """
+    import asyncio
+
+    async def flights(question):
+        await asyncio.sleep(0.1)
+        return "9:40"
+
+    async def hotels(question):
+        await asyncio.sleep(0.5)
+        return "a room"
+
+    def trip(is_hasty):
+        async def planner(question):
+            asked = {asyncio.ensure_future(team[name](question)) for name in ("flights", "hotels")}
+            when = asyncio.FIRST_COMPLETED if is_hasty else asyncio.ALL_COMPLETED
+            done, _ = await asyncio.wait(asked, return_when=when)
+            return ", ".join(sorted(task.result() for task in done))
+
+        team = {"planner": planner, "flights": flights, "hotels": hotels}
+        return team
+
+    async def ask(team):
+        answer = await team["planner"]("Rome")
+        await asyncio.sleep(0.8)
+        return answer
+
+    def test_patient(dig_team, tmp_path):
+        team = dig_team(trip(False))
+        assert asyncio.run(ask(team)) == "9:40, a room"
+        assert [*tmp_path.glob("dig/*/trace.dig.jsonl")]
+
+    def test_hasty(dig_team):
+        team = dig_team(trip(True))
+        assert asyncio.run(ask(team)) == "9:40"
+"""
+
+
+def test_a_fixture_wraps_a_team_and_checks_its_run(pytester: pytest.Pytester) -> None:
+    """An answer that is right for the test fails it, if work that it needs was left behind."""
+    pytester.makepyfile(TEAM)
+    outcome = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    outcome.assert_outcomes(passed=2, errors=1)
+    outcome.stdout.fnmatch_lines(["*ERROR at teardown of test_hasty*", "*submitted too early*"])
