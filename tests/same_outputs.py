@@ -25,6 +25,7 @@ from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest.mock import patch
 
+from dig._version import __version__
 from dig.cli import main as digmon_main
 
 Outputs = dict[str, str]
@@ -82,13 +83,16 @@ def pinned(text: str) -> str:
     """A text with fixed values for all that depends on when and where it was made.
 
     That is: execution ids, the seconds of real time that a run took, when it began, and the
-    version of Python and the platform in `side.json`. The data of a page are unpacked for it.
+    version of Python and the platform in `side.json`, and the version of dig. The data of a page
+    are unpacked for it.
 
     Everything else is the same by how it is made: paths are relative to the job's directory, a
     run that commands look at has a name that is given to it (`fixed_run`), files have one date
     (`_files`), and `_surroundings` sets width, colours, time zone and environment. Names of
     classes and modules, as in a trace's first line, are bytes as all others.
     """
+    # A release is no other change: the digests were first taken under this version.
+    text = text.replace(__version__, "0.1.0")
     text = re.sub(r"(?<=>)H4sI[\w+/=]+(?=<)", _unpacked, text)
     for pattern, value in _PINS:
         text = re.sub(pattern, value, text)
