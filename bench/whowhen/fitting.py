@@ -127,7 +127,7 @@ def fit(training: Training, choice: FitChoice, data: str = "", command: str = ""
     matrix = np.concatenate(blocks)
     mean, deviation = matrix.mean(axis=0), matrix.std(axis=0)
     deviation[deviation < SMALL] = 1.0  # a feature that no candidate lacks or has alone
-    weights_found = _newton([((block - mean) / deviation, at) for block, at in pairs], choice.l2)
+    weights_found = newton([((block - mean) / deviation, at) for block, at in pairs], choice.l2)
     low, high = matrix.min(axis=0), matrix.max(axis=0)
     columns = zip(names, weights_found, mean, deviation, low, high, strict=True)
     return Weights(
@@ -147,7 +147,7 @@ def _round(value: Any) -> float:
     return round(float(value), DIGITS) + 0.0
 
 
-def _newton(pairs: Sequence[tuple[Floats, int]], l2: float) -> Floats:
+def newton(pairs: Sequence[tuple[Floats, int]], l2: float) -> Floats:
     """Maximise the penalised likelihood.
 
     Args:
