@@ -178,7 +178,7 @@ class MonitoredRun(base.AdapterState):
         inputs = ItemHelpers.input_to_new_input_list(data.input)
         inputs += [item.to_input_item() for item in data.new_items]
         agent, self._may_bounce, self._is_last = self.team.agents.get(account.entry), False, True
-        if agent is not None and self.session.hand_back(account):
+        if agent is not None and self.step(self.session.hand_back, account, default=False):
             self.step(self._begin_last, account.entry, default=None)
             inputs = [*self.team.annotate(inputs, (account.note,))]
             with suppress(Exception):
