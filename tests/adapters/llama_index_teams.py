@@ -35,9 +35,11 @@ from .harness import Scenario, Script
 
 MARKS = [
     pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:is_running called from within a step"),
     pytest.mark.filterwarnings("ignore:Skipping serialization of known unserializable key"),
 ]
-"""LlamaIndex looks at all attributes of an agent, and does not store the memory of a context."""
+"""LlamaIndex looks at all attributes of an agent, at whether a run goes on that does, and does not
+store the memory of a context."""
 
 Reply = Callable[[Sequence[ChatMessage], int], Any]
 """What a model says: `(messages, number of its turn) -> message`, or raises."""

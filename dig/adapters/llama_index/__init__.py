@@ -14,7 +14,7 @@ from dig.adapters.base import Attached, Session, WrapPlan, importing
 
 __all__ = ["plan"]
 
-VERSIONS = ("0.14.6", "0.14.26")
+VERSIONS = ("0.14.22", "0.14.26")
 """The lowest version that this was tested with, and the first that it was not."""
 
 CAN = frozenset({"annotate", "tell", "hold", "bounce", "stop", "meter", "hand_back"})

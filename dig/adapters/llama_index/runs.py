@@ -116,7 +116,7 @@ class WatchedRun:
                 guard.run(turn.waits, default=None)
             raise
         if shows and output.is_error:
-            raised = getattr(output, "exception", None) or RuntimeError(output.content)
+            raised = output.exception or RuntimeError(output.content)
             guard.run(self._tools.fail, call, raised, default=None)
         return output
 
