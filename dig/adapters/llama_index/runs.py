@@ -26,7 +26,11 @@ running: ContextVar[WatchedRun | None] = ContextVar("dig_llama_index_run", defau
 
 
 class WatchedRun:
-    """A run of a workflow of agents, or of a single agent."""
+    """A run of a workflow of agents, or of a single agent.
+
+    Attributes:
+        agent: The name of the agent at work.
+    """
 
     def __init__(
         self, session: Session, agents: Mapping[str, tuple[Any, Callable[..., Any]]], entry: str,
@@ -41,7 +45,7 @@ class WatchedRun:
             question: The words of the user.
             tools: Whether the calls of tools are events.
         """
-        self._session, self._agents = session, agents
+        self._session, self._agents, self.agent = session, agents, entry
         self._call = HookedCall(session, entry, question, limits=(WorkflowTimeoutError,))
         self._tools, self._shows_tools = ToolCalls(session), tools
         self._has_begun = self._is_last = self._is_over = False
@@ -49,11 +53,6 @@ class WatchedRun:
         self._output: AgentOutput | None = None
         self._bounced: AgentOutput | None = None
         self._waiting: list[tuple[str, str]] = []  # tools that wait for an event from outside
-
-    @property
-    def agent(self) -> str:
-        """The name of the agent at work."""
-        return self._call.agent
 
     def is_of(self, session: Session) -> bool:
         """Whether the run belongs to a session, and goes on."""
@@ -152,13 +151,14 @@ class WatchedRun:
             call.give_floor(name, *self._handoffs(name))
         elif name != self.agent:
             call.readdress(name)
-        self._has_begun, self._shown_notes = True, 0
+        self._has_begun, self.agent, self._shown_notes = True, name, 0
         try:
             await call.begin()
         except BudgetStop as stop:
             account = self._session.refuses(call.event)
             raise WorkflowRuntimeError(account.note if account else "") from stop
-        self._is_last = self.agent != name
+        if call.is_last:
+            self.agent, self._is_last = call.agent, True
 
     def _handoffs(self, to: str) -> tuple[Any, list[Any]]:
         """The words for the next agent, and the words of dropped hand-overs."""
@@ -174,8 +174,10 @@ class WatchedRun:
         return (mine or [{"handoff": to}])[-1], dropped
 
     def _check_budget(self) -> None:
+        if self._session.budget is None or self._is_last:
+            return
         events = (event.id for event in self._call.turn.events)
-        account = None if self._is_last else self._session.refuses(*events, but="turns")
+        account = self._session.refuses(*events, but="turns")
         if account is not None:
             error = WorkflowRuntimeError(account.note)
             if not self._call.hands_back(error):
