@@ -8,7 +8,6 @@ from typing import Any
 
 from crewai import Agent, BaseLLM, Crew, Task
 from crewai.agents.agent_builder.base_agent import BaseAgent
-from crewai.agents.agent_executor import AgentExecutor
 from crewai.flow import Flow
 from crewai.hooks import register_before_llm_call_hook, unregister_before_llm_call_hook
 from crewai.types.usage_metrics import UsageMetrics
@@ -92,8 +91,8 @@ class WatchedCrew:
             self._patches.patch(BaseLLM, "_track_token_usage_internal", self._spend)
         register_before_llm_call_hook(self._annotate)
         for _, agent in agents:  # those of earlier kickoffs have the hooks of that time
-            if isinstance(executor := getattr(agent, "agent_executor", None), AgentExecutor):
-                executor.before_llm_call_hooks.append(self._annotate)
+            executor = getattr(agent, "agent_executor", None)
+            getattr(executor, "before_llm_call_hooks", []).append(self._annotate)
         self._watch(team, agents, self._patches.put)
 
     def restore(self) -> None:
