@@ -109,7 +109,7 @@ def pytest_configure(config: pytest.Config) -> None:
     class Fixtures:
         @pytest.fixture
         def dig_team(self, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-            """Wraps teams, and checks their runs at the end of the test."""
+            """Wraps teams, and checks the runs at the end of the test."""
             yield from _wrap_and_check(tmp_path / "dig", pytest.fail)
 
     config.pluginmanager.register(Fixtures(), "dig-fixtures")
@@ -142,7 +142,7 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """List the golden files that were written."""
+    """List the written golden files."""
     for path in _written:
         terminalreporter.write_line(f"dig: wrote {path}")
     _written.clear()

@@ -1,4 +1,4 @@
-"""Helpers that are independent of the rest of dig.
+"""Helpers, independent of the rest of dig.
 
 `text`: text safe on a terminal. `json_values`: plain JSON. `json_text`: JSON, read strictly.
 `ranges`: sets of numbers. `html`: small tables. `redaction`: masked secrets. `frozen`: cheap

@@ -9,7 +9,7 @@ from dig.errors import SettingsError
 
 
 def install_line(extra: str) -> str:
-    """The command that installs an extra, into an environment with a checkout as well."""
+    """The command for the install of an extra, from an index or a checkout."""
     return f"pip install 'dig-monitor[{extra}]'"
 
 

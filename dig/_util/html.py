@@ -39,7 +39,7 @@ class Way(NamedTuple):
 
 
 class Card(NamedTuple):
-    """A card of a strip: its label, its text, and the colour of its edge."""
+    """A card of a strip: label, text, and the colour of the edge."""
 
     label: str
     text: str

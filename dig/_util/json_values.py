@@ -124,7 +124,7 @@ def _copy_object(
 
 
 def encoder(*, sort_keys: bool = False, readable: bool = False) -> Callable[[Any], str]:
-    """Make a function that writes plain JSON as text.
+    """Make a writer of plain JSON as text.
 
     It keeps the part of `json` that does the work, which an encoder makes anew for each value.
 

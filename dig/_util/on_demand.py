@@ -1,4 +1,4 @@
-"""Names of a package, imported when a program asks for them."""
+"""Names of a package, imported on the first use."""
 
 from __future__ import annotations
 

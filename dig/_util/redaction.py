@@ -193,7 +193,7 @@ def _object(value: dict[Any, Any], secrets: list[str], is_secret: bool) -> dict[
 
 
 def _is_name(name: str, item: Any) -> bool:
-    """Whether a name is that of a secret; for some names, the value decides."""
+    """Whether a name names a secret; for some names, the value decides."""
     if name[-6:].lower().endswith(("cookie", "pwd")):
         return isinstance(item, str) and f"{name}: {MASK}" in mask_secrets(f"{name}: {item}")
     return _compile(_NAME).fullmatch(name) is not None

@@ -20,7 +20,7 @@ class Registry(Mapping[str, Row], Generic[Row]):
 
     @classmethod
     def add(cls, table: str, **places: str) -> None:
-        """Add rows to a table, which need not be imported yet.
+        """Add rows to a table, imported or not.
 
         Args:
             table: The name of the table.

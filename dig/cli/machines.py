@@ -50,7 +50,7 @@ Timeout = Annotated[float, typer.Option(min=0.1, help="Seconds that an activatio
 
 
 def _needs_nats(command: Callable[..., None]) -> Callable[..., None]:
-    """Refuse a command without its extra, before it imports what needs that."""
+    """Refuse a command without the extra, before any import."""
 
     @wraps(command)
     def checked(*args: Any, **options: Any) -> None:

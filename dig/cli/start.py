@@ -86,7 +86,7 @@ def _versions() -> Iterator[Observation]:
 
 
 def _extras() -> Iterator[Observation]:
-    """The extras of the installed package, with the versions of their packages."""
+    """The extras of the installed package, with versions."""
     from importlib.metadata import PackageNotFoundError, requires
 
     extras: dict[str, list[tuple[str, str]]] = {}
