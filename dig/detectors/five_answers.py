@@ -58,7 +58,7 @@ def five_answers(
 
 
 class _Writer:
-    """Writes the answers about one run."""
+    """Writes the answers about a run."""
 
     def __init__(
         self, so_far: RunSoFar, state: str, score: Mapping[str, Any], cause: Mapping[str, Any],
@@ -278,8 +278,8 @@ class _Writer:
             for pattern, tally in self._tallies.items()
         ]
         for row in self._mistakes[:1]:
-            others = counted(len(self._mistakes) - 1, "more agent")
-            more = f", and {others} miscounted" if len(self._mistakes) > 1 else ""
+            further = counted(len(self._mistakes) - 1, "more agent")
+            more = f", and {further} miscounted" if len(self._mistakes) > 1 else ""
             says = f"{name(row['agent'])} {_act(row)}{more}"
             steps.append(FailureStep(row.get("t", 0), row.get("us", 0), says))
         for agent, failed in self._run.failed.items():
@@ -355,8 +355,8 @@ class _Writer:
         for agent, says in parts.items():
             yield InvolvedAgent(name(agent), join_clauses(says), True, first.get(agent, ""))
         is_late = self._run.finish and self._run.finish.outcome == "timeout" and not parts
-        left = self._count_left() if waiting or is_late else Counter[str]()
-        if self._origin and not (parts or left):  # a limit of the framework
+        open_work = self._count_left() if waiting or is_late else Counter[str]()
+        if self._origin and not (parts or open_work):  # a limit of the framework
             yield from self._busiest(2)
         if self._run.limit and not (self._origin or parts):
             yield from self._busiest(MOST_NAMED)
@@ -370,12 +370,12 @@ class _Writer:
         unfinished = [a for a in dict.fromkeys(running) if a not in parts and a not in deserted]
         for n, agent in enumerate(unfinished[:MOST_NAMED]):
             more = len(unfinished) - MOST_NAMED if n == MOST_NAMED - 1 else 0
-            others = f", nor did {counted(more, 'more agent')}" if more > 0 else ""
-            yield InvolvedAgent(name(agent), f"did not end its turn{others}", False)
-        for agent in dict.fromkeys(waiting or left):
-            work = f"waits, with {counted(left[agent], 'message')} in front of it"
+            further = f", nor did {counted(more, 'more agent')}" if more > 0 else ""
+            yield InvolvedAgent(name(agent), f"did not end its turn{further}", False)
+        for agent in dict.fromkeys(waiting or open_work):
+            work = f"waits, with {counted(open_work[agent], 'message')} in front of it"
             if agent not in parts:
-                yield InvolvedAgent(name(agent), work if left[agent] else "waited", False)
+                yield InvolvedAgent(name(agent), work if open_work[agent] else "waited", False)
 
     def _count_left(self) -> Counter[str]:
         """The number of messages in front of each agent."""

@@ -203,7 +203,7 @@ class RunSoFar:
                     answers.clear()
 
     def _count_answered(self) -> int:
-        """The number of requests that are answered by the answer that was just accepted."""
+        """The number of requests behind the latest accepted answer."""
         if self.graph is None or not (self.run and self.run.session):
             return 1
         before, self._total = self._total, self.graph.problems.number_answered
@@ -304,7 +304,7 @@ class RunSoFar:
             self._early.add(str(finding.subject.get("event")))
 
     def _keep_headline(self, finding: Finding | records.FindingRow) -> bool:
-        """Keep the headline of a finding that is not silenced; return whether there is one."""
+        """Keep the headline of a finding, unless silenced; return whether there is any."""
         headline = None if self.graph is None else self._headlines.of(self.graph, finding)
         if headline is None:
             return False
@@ -318,7 +318,7 @@ class RunSoFar:
         return True
 
     def goes_on(self, end: records.End) -> bool:
-        """Whether all that a turn was given was consumed later."""
+        """Whether all inputs of a turn were consumed later."""
         h = self.graph.history if self.graph is not None else None
         v = None if h is None else h.activation(end.activation)
         if h is None or v is None:
@@ -328,7 +328,7 @@ class RunSoFar:
 
     @property
     def headline(self) -> Headline | None:
-        """The failed request without an answer, or else the accepted answer that lacks work."""
+        """The failed request without an answer, or else the accepted answer without all work."""
         lacks = [] if self._lacks is None else [self._lacks]
         return worst([*lacks, *self._failing.values()], has_errors=bool(self._worse))
 

@@ -154,7 +154,7 @@ def _activation(explainer: Explainer, id: str) -> Facts:
 
 
 def _stack(row: IncidentRow, activation: str) -> str:
-    """The stack trace of an activation, if an incident has it; else empty."""
+    """The stack trace of an activation in an incident; else empty."""
     detail = row.detail if isinstance(row.detail, Mapping) else {}
     is_its = row.what == STACK and detail.get("activation") == activation
     return str(detail.get("text") or "") if is_its else ""

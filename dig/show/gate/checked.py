@@ -117,7 +117,7 @@ class CheckedRun:
     remarks: list[str] = field(default_factory=list)
 
     def add_failure(self, part: str, message: str) -> None:
-        """Note a message about a part of the monitor that failed."""
+        """Note a message about a failed part of the monitor."""
         self.failures.setdefault(part, []).append(message)
 
     @property
