@@ -65,7 +65,7 @@ def resume(
         )  # fmt: skip
 
 
-def check_options(path: Path, chosen: RunOptions, clock: ClockOptions, *further_options: object) -> None:
+def check_options(path: Path, chosen: RunOptions, clock: ClockOptions, *extras: object) -> None:
     """Refuse options of a new run.
 
     Args:
@@ -73,13 +73,13 @@ def check_options(path: Path, chosen: RunOptions, clock: ClockOptions, *further_
         chosen: The options of the run. Its files name code, and no code is imported because a file
             names it: so the user names team and detectors.
         clock: The options of its clock.
-        *further_options: Further options.
+        *extras: Further options.
 
     Raises:
         SettingsError: One of them is given.
     """
     named = RunOptions(team=chosen.team, detector=chosen.detector, config=chosen.config)
-    if chosen != named or clock != ClockOptions() or any(further_options):
+    if chosen != named or clock != ClockOptions() or any(extras):
         raise SettingsError(
             f"{path} goes on as it was made: of the options of a new run leave all out but --team, "
             "--detector, --config, those of the model, and where and how it is told and kept"
