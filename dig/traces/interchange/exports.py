@@ -122,7 +122,7 @@ def _quote(text: str) -> str:
 
 
 def otlp_json(export: Export) -> Iterator[str]:
-    """The whole run as spans (docs/jaeger.md)."""
+    """The whole run as spans (docs/internals/spans.md)."""
     from dig.traces.otel.environment import content_of_environment
     from dig.traces.otel.stored import export_text
 

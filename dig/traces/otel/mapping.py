@@ -1,7 +1,7 @@
 """From records to spans, log records and measurements: the mapping of all exports.
 
 A `Mapping` is pure and is fed record by record, so the export of a run in progress equals
-the export of its trace afterwards. docs/jaeger.md explains the items.
+the export of its trace afterwards. docs/internals/spans.md explains the items.
 """
 
 from __future__ import annotations
