@@ -343,9 +343,9 @@ def try_run(
     rows, goal = changes.rows(run), Goal.parse(good)
     if bool(rows) == bool(hypotheses):
         raise SettingsError("name a change, such as --seat A=B --at T, or a file (--hypotheses)")
-    changes = _read_hypotheses(hypotheses) if hypotheses else [rows]
+    tried = _read_hypotheses(hypotheses) if hypotheses else [rows]
     trying = options.trying(run, helping, has_controls=not no_control)
-    explain = partial(try_changes, run, changes, goal, trying=trying, **helping.of_diagnosis())
+    explain = partial(try_changes, run, tried, goal, trying=trying, **helping.of_diagnosis())
     diagnosis = _explain(explain, run, as_json, options)
     raise typer.Exit(0 if diagnosis.fix is not None else 1)
 

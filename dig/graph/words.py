@@ -8,7 +8,6 @@ words by `dig.detectors.describe`, which knows the patterns.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from dig._util.text import counted, cut, name, names, one_line, value_text
@@ -84,16 +83,18 @@ def decision_text(fates: Iterable[Mapping[str, Any]], outputs: Iterable[Any], *,
         outputs: The events that were generated, as objects or as rows.
         past: Whether to use the past tense.
     """
-    rows = [output if isinstance(output, Mapping) else asdict(output) for output in outputs]
+    finals = [
+        output.get("final") if isinstance(output, Mapping) else output.final for output in outputs
+    ]
     parts: list[str] = []
     for fate, verbs in _PLAIN_FATES.items():
         events = [row["event"] for row in fates if row["fate"] == fate]
         if events:
             parts.append(f"{verbs[past]} {names(events, 3)}")
-    if any(row.get("final") for row in rows):
+    if any(finals):
         parts.append(("submits an answer", "submitted an answer")[past])
-    elif rows:
-        parts.append(f"{('sends', 'sent')[past]} {counted(len(rows), 'event')}")
+    elif finals:
+        parts.append(f"{('sends', 'sent')[past]} {counted(len(finals), 'event')}")
     return " and ".join(parts) or ("only waits", "only waited")[past]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,19 @@ def test_try_reads_hypotheses(call: Any, silent: Path, tmp_path: Path) -> None:
     assert [one["interventions"][0]["kind"] for one in json.loads(out)["hypotheses"]] == [
         "tell", "seat",
     ]  # fmt: skip
+
+
+def test_a_decision_in_place_of_the_recorded_one_is_told_beside_it(
+    call: Any, tmp_path: Path
+) -> None:
+    """What the agent did with its events, and what it made of them."""
+    early = ("run", "count-frequency", "--virtual", "--quiet", "--method", "mas", "--seed", 100)
+    assert call(*early, "--size", 10000, "--runs", tmp_path)[0] == 0
+    [run] = [path for path in tmp_path.iterdir() if path.is_dir()]
+    status, out, err = call("why", run, "--good", "findings.ET==0", "--try")
+    assert status == 1, err
+    told = r"agent-1 only waits at record 133; without the change it used e26, .* an answer\n"
+    assert re.search(told, out)
 
 
 @pytest.mark.parametrize(
