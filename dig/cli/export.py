@@ -74,7 +74,7 @@ def import_(
         typer.Option("--out", "-o", help="The run directory to make, or a file NAME.dig.jsonl."),
     ],
     format: Annotated[
-        str | None, typer.Option(help="{formats}; as the file looks, if not given.")
+        str | None, typer.Option(help="One of {formats}; else as the file looks.")
     ] = None,
 ) -> None:
     """Make a trace of what another program recorded, or of the journals of several processes.

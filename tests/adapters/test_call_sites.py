@@ -33,16 +33,20 @@ from .watching import setup_of
 
 MODULES = (calls, guard, holds, plain, session, turn)
 CALLED = ("run", "ask", "call")
+ELSEWHERE = ("HookedCall", "ToolCalls")
+"""Classes that no plain team has: the suites of frameworks come through their sites."""
 Site = tuple[str, int, int]  # file, first and last line
 
 
 def sites() -> Iterator[Site]:
-    """Every call of `run`, `ask` and `call` of a guard in the parts of a wrapper."""
+    """Every call of `run`, `ask` and `call` of a guard in the parts of a wrapper of plain teams."""
     for module in MODULES:
         guards = re.compile(
             r"(^|\.)guard\.$|^$|^self\.$" if module is guard else r"(^|[._])guard\.$|^$"
         )
-        for node in ast.walk(ast.parse(inspect.getsource(module))):
+        tree = ast.parse(inspect.getsource(module))
+        tree.body = [part for part in tree.body if getattr(part, "name", "") not in ELSEWHERE]
+        for node in ast.walk(tree):
             if isinstance(node, ast.Call) and _name(node.func) in CALLED:
                 if not guards.search(ast.unparse(node.func).removesuffix(_name(node.func))):
                     continue

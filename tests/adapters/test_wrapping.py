@@ -403,8 +403,9 @@ def test_the_extra_of_an_adapter_installs_what_it_was_tested_with(module: str) -
     """No framework is imported for that."""
     extras = tomllib.loads(PYPROJECT.read_text("utf-8"))["project"]["optional-dependencies"]
     at_least, below = import_module(module).VERSIONS
-    for package in extras[module.rpartition(".")[2].replace("_", "-")]:
-        assert package.endswith(f">={at_least},<{below}")
+    framework, *besides = extras[module.rpartition(".")[2].replace("_", "-")]
+    assert framework.endswith(f">={at_least},<{below}")
+    assert all(re.search(r">=.+,<", package) for package in besides)
 
 
 def test_a_forked_child_leaves_the_trace_to_its_parent(tmp_path: Path) -> None:

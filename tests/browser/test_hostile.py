@@ -78,6 +78,7 @@ def test_nothing_that_agents_say_becomes_part_of_the_page(
         opened(page, server.address)
     found = settled(page, f"s.t === {8 * count + 1}")
     assert found["counts"]["events"] == found["counts"]["activations"] == count
+    page.keyboard.press("3")  # the overview draws who sent what to whom
     before = elements(page)
     given = texts(count)
     ids = [f"e{n} {text}" for n, text in enumerate(given)]

@@ -102,7 +102,7 @@ class Repeats:
 def held_by(graph: InteractionGraph) -> dict[str, Any]:
     """All that a graph has of the past; what it only keeps to be quick is left out."""
     own = vars(graph.history).items()
-    left_out = ("ended_by", "_sightings", "_indexed")
+    left_out = ("ended_by", "_latest_edge", "_earlier_edge")
     return {k: [*v] if isinstance(v, Names) else v for k, v in own if k not in left_out}
 
 

@@ -36,7 +36,8 @@ class PayloadFacts:
         payload = event.payload
         text = json.dumps(payload, sort_keys=True, default=str)
         # A digest in place of the text: payloads may be long, and a run may have many.
-        digest = blake2b(f"{event.type} {text}".encode(), digest_size=8).digest()
+        words = f"{event.type} {text}".encode("utf-8", "surrogatepass")
+        digest = blake2b(words, digest_size=8).digest()
         is_content = payload is not None and event.agent is not None
         self._contents[event.id] = int.from_bytes(digest, "big") if is_content else None
         shape = shape_of(payload)
