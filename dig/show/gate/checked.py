@@ -49,8 +49,8 @@ class CheckedFinding:
         kind: What findings of other runs can have in common with the finding.
         is_mended: Whether the finding was mended later in the run.
         heals: The interventions about the finding.
-        text: The explanation with the paths, if the finding is the first of its kind, severity and
-            fate; a notice has its sentence alone.
+        text: The explanation with the paths, if the finding is the first of its kind, error,
+            severity and fate; a notice has its sentence alone.
     """
 
     finding: Finding
@@ -279,6 +279,11 @@ def _check_trace(
     return run
 
 
+def error_of(finding: Finding) -> object:
+    """The error that a finding tells of; it is no part of its kind, since errors have numbers."""
+    return str(finding.evidence.get("error") or "")
+
+
 def _explain(
     graph: InteractionGraph, findings: Iterable[tuple[Finding, bool, tuple[HealRow, ...]]]
 ) -> Iterator[CheckedFinding]:
@@ -286,7 +291,7 @@ def _explain(
     explained = set[object]()
     for finding, is_mended, heals in findings:
         kind, is_notice = FindingKind.of(graph, finding), finding.severity == "notice"
-        key = (kind, finding.severity, is_mended, finding.silenced)
+        key = (kind, error_of(finding), finding.severity, is_mended, finding.silenced)
         text = "" if key in explained else finding_line(finding, graph, has_paths=not is_notice)
         explained.add(key)
         yield CheckedFinding(finding, kind, is_mended, heals, text)

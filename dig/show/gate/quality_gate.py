@@ -1,7 +1,7 @@
 """The findings for which a check fails: the level, without ignored and known findings.
 
-Findings of one kind and one verdict are a *group*, so that a report of 5,000 equal findings has a
-single entry with a number.
+Findings of one kind, one error and one verdict are a *group*, so that a report of 5,000 equal
+findings has a single entry with a number.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dig.errors import SettingsError
 from dig.graph.records import HealRow, base_name
 from dig.traces.usage import tokens
 
-from .checked import CheckedFinding, CheckedRun
+from .checked import CheckedFinding, CheckedRun, error_of
 from .known_findings import KnownFindings
 
 Level = Literal["error", "warning", "notice", "unhealed"]
@@ -69,7 +69,7 @@ class Ignored:
 
 @dataclass(eq=False)
 class Group:
-    """Findings of a run with the same kind and the same verdict.
+    """Findings of a run with the same kind, error and verdict.
 
     Attributes:
         kind: The kind.
@@ -111,7 +111,7 @@ class Group:
         return f"{name(self.kind.pattern)}{stage}{title}{times}"
 
     def merge(self, other: Group) -> Group:
-        """Two groups of the same pattern as a single group, shown by the earliest finding."""
+        """Two groups of one entry as a single group, shown by the earliest finding."""
         early, late = sorted((self, other), key=lambda group: group.first.t)
         return replace(
             early,
@@ -145,11 +145,17 @@ class RunVerdict:
     allow_cut: bool = False
 
     @property
-    def by_pattern(self) -> list[Group]:
-        """The groups for a person: an entry for each pattern, whatever the agents."""
+    def entries(self) -> list[Group]:
+        """The groups for a person: by pattern, agents and error, whatever the types of events.
+
+        Notices that tell of no error are an entry for each pattern, since they may be hundreds.
+        """
         merged: dict[tuple[object, ...], Group] = {}
         for group in self.groups:
-            key = (group.kind[:2], group.severity, group.is_mended, group.set_aside)
+            error = error_of(group.first)
+            is_aside = group.severity == "notice" and not error
+            kind = (*group.kind[: 2 if is_aside else 3], error)
+            key = (kind, group.severity, group.is_mended, group.set_aside)
             merged[key] = merged[key].merge(group) if key in merged else group
         return list(merged.values())
 
@@ -220,7 +226,7 @@ class QualityGate:
             if cause not in reasons:
                 reasons[cause] = self._set_aside(*cause)
             reason = reasons[cause]
-            key = (kind, finding.severity, checked.is_mended, reason)
+            key = (kind, error_of(finding), finding.severity, checked.is_mended, reason)
             group = groups.get(key)
             if group is None:
                 fails = reason is None and self._fails(checked)

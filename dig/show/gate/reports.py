@@ -125,7 +125,7 @@ def run_lines(verdict: RunVerdict) -> Iterator[str]:
         habits = [f"{name(pattern)} up to {counted(n, 'time')}" for pattern, n in most.items()]
         runs = counted(run.usual.runs, "good run")
         yield f"  usual for the team, by {runs}, and so notices: {cut(habits)}"
-    counting = [group for group in verdict.by_pattern if group.set_aside is None]
+    counting = [group for group in verdict.entries if group.set_aside is None]
     for title, groups in _sections(counting):
         yield from _section(title, groups)
     yield from _set_aside(verdict.groups)
@@ -182,7 +182,7 @@ def _section(title: str, groups: Sequence[Group]) -> Iterator[str]:
         yield from (f"    {line}" for line in lines)
     if further := groups[MOST_GROUPS:]:
         count = counted(sum(group.count for group in further), "finding")
-        yield f"    and {count} of {counted(len(further), 'further pattern')}; --json has them all"
+        yield f"    and {count} of {counted(len(further), 'further kind')}; --json has them all"
 
 
 def entry_lines(group: Group) -> Iterator[str]:
@@ -241,7 +241,7 @@ def github_lines(report: CheckReport) -> Iterator[str]:
     groups = [
         (group, verdict.run)
         for verdict in report.verdicts
-        for group in verdict.by_pattern
+        for group in verdict.entries
         if group.fails or group.is_alarm
     ]
     for unread in report.unread:

@@ -18,7 +18,7 @@ from dig.show.gate.checked import UnreadRun, check_run
 from dig.show.gate.junit import junit_lines
 from dig.show.gate.quality_gate import Ignored, QualityGate
 from dig.show.gate.reports import CheckReport, github_lines, json_lines, text_lines
-from tests.histories import arrive, final, row, trace, turn
+from tests.histories import arrive, end, final, row, start, trace, turn
 from tests.oracle import Row
 from tests.show.gate.test_checked import early
 from tests.show.gate.test_verdict import mended, repeated
@@ -93,6 +93,26 @@ def test_alarms_stand_before_notices_and_repeats_are_counted(tmp_path: Path) -> 
     assert out.index("1 unhealed error") < out.index("  path: p -> ") < out.index("notices:")
     (line,) = [one for one in out.splitlines() if one.startswith("    notice RSP")]
     assert line.endswith(", 2 times, the last at 1.0 s (record 14)")
+
+
+def test_an_entry_speaks_for_its_agents_and_its_error_alone(tmp_path: Path) -> None:
+    """An error of another agent, or another error, has an entry of its own."""
+    errors = ["no diesel", "no diesel", "no crew"]
+    failed = [
+        [*arrive(i, f"p{i}", None, agent), start(i, f"v{i}", agent, f"p{i}"),
+         end(i, f"v{i}", **{f"p{i}": "consume"}) | {"error": f"ValueError: {error}"}]
+        for i, (agent, error) in enumerate([(agent, e) for agent in "ab" for e in errors])
+    ]  # fmt: skip
+    out = text(store(tmp_path / "t.dig.jsonl", trace(*failed, session=True)))
+    lines = [line for line in out.splitlines() if line.startswith("    notice FAIL turn")]
+    assert [line.partition(": activation ")[2] for line in lines] == [
+        f"v{first} of {agent} failed: ValueError: {error}{times}"
+        for agent, n in (("a", 0), ("b", 3))
+        for first, error, times in (
+            (n, "no diesel", f", 2 times, the last at {n + 1}.0 s (record {4 * n + 8})"),
+            (n + 2, "no crew", ""),
+        )
+    ]
 
 
 def _solved(agent: str) -> list[Row]:
