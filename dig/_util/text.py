@@ -54,6 +54,12 @@ def first_sentence(text: object, most: int) -> str:
     return f"{shown.rpartition(' ')[0] or shown} ..."
 
 
+def first_words(text: object, most: int) -> str:
+    """The first sentence of a text without its full stop; three dots say that it is cut."""
+    sentence = first_sentence(text, most)
+    return sentence if sentence.endswith(" ...") else sentence.removesuffix(".")
+
+
 def name(text: object) -> str:
     """An id or an agent's name."""
     return one_line(text, MOST_IN_NAME) or "''"

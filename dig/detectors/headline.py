@@ -16,7 +16,7 @@ from typing import Any
 
 from dig._util.frozen import frozen
 from dig._util.ranges import RangeSet, union
-from dig._util.text import counted, cut, join_clauses, name, one_line
+from dig._util.text import counted, cut, first_words, join_clauses, name
 from dig.graph import records
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import NEVER_RAN, Emit, End, FindingRow, IncidentRow, Record, base_name
@@ -104,7 +104,7 @@ class Headlines:
         origin = self._origin(evidence.get("activation") or last, graph)
         end = self._errors.get(origin or "")
         error = str((end.error if end else evidence.get("error")) or "")
-        words = one_line(error, MOST_ERROR).partition(". ")[0].rstrip(".")
+        words = first_words(error, MOST_ERROR)
         if finding.stage == "answer":
             sentence = partial(_answer, graph, failed, origin)
         else:
@@ -139,12 +139,12 @@ class Headlines:
             return f"{stop}, {after} in"
         if cause == "limit":
             h = graph.history
-            turns = [v for v, a in enumerate(h.activation_ids) if _concerns(graph, a, sources)]
+            turns = [v for v, a in enumerate(h.activation_ids) if graph.concerns(a, sources)]
             agents = [*dict.fromkeys(base_name(h.agent(v)) for v in turns)]
             number = counted(len(turns), "turn") + (f" of {_list_agents(agents)}" if agents else "")
             return f"the {noun} ended at a limit of its framework{error}, after {number}"
         if cause == "timeout":
-            running = [a for a in graph.activations if _concerns(graph, a, sources)]
+            running = [a for a in graph.activations if graph.concerns(a, sources)]
             agents = [
                 *dict.fromkeys(acting_agent(graph, activation) or "" for activation in running)
             ]
@@ -238,13 +238,9 @@ def never_started(
     # One walk through the history for all agents: this happens only when a request has failed.
     for v, number in enumerate(h.agent_of):
         about = base_name(h.agent_names[number])
-        if about in recipients and _concerns(graph, h.activation_ids[v], sources):
+        if about in recipients and graph.concerns(h.activation_ids[v], sources):
             del recipients[about]
     return list(recipients)
-
-
-def _concerns(graph: InteractionGraph, activation: str, sources: RangeSet | None) -> bool:
-    return sources is None or not graph.activation_sources(activation).isdisjoint(sources)
 
 
 def acting_agent(graph: InteractionGraph, activation: str | None) -> str | None:

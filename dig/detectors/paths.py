@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from dig._util.html import Hop
 from dig._util.text import cut, name
@@ -83,6 +84,13 @@ class PathFinder:
         # Viewers are in order of their start, and the graph may have grown since the finding.
         at = bisect_right(viewers, self._until, key=h.t_start.__getitem__)
         return h.activation_ids[viewers[at - 1]] if at else None
+
+    def latest_about(self, subject: Any) -> str | None:
+        """The latest activation about the event of a subject, or of the run; ``None``: none."""
+        graph, h, sources = self.graph, self._history, self.graph.sources_about(subject)
+        started = bisect_right(h.t_start, self._until)
+        names = (h.activation_ids[v] for v in reversed(range(started)))
+        return next((name for name in names if graph.concerns(name, sources)), None)
 
     def fate(self, event: str, activation: str) -> FateName | None:
         """The fate of an event in an activation; ``None`` if the activation had not ended."""

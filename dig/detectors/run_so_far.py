@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from dig._util.text import MOST_LISTED, counted, first_sentence, name, one_line, value_text
+from dig._util.text import MOST_LISTED, counted, first_words, name, one_line, value_text
 from dig.graph import records
 from dig.graph.graph import InteractionGraph
 from dig.graph.history import CONSUMED as TAKEN
@@ -275,8 +275,7 @@ class RunSoFar:
         """Count a failed turn; the first is kept."""
         self.counts["failed turns"] += 1
         if agent not in self.failed and len(self.failed) < MOST_AGENTS:
-            error = first_sentence(record.error, MOST_REASON)
-            error = error if error.endswith("...") else error.removesuffix(".")
+            error = first_words(record.error, MOST_REASON)
             self.failed[agent] = FailedTurns(record.t, record.us, record.activation, error)
         if agent in self.failed:
             self.failed[agent].number += 1

@@ -155,6 +155,10 @@ class InteractionGraph(GraphState):
         edges = () if v is None else self.history.edges(v)
         return union([self.sources_of(edge.event) for edge in edges])
 
+    def concerns(self, activation: str, sources: RangeSet | None) -> bool:
+        """Whether an activation is about some sources; ``None``: about the run as a whole."""
+        return sources is None or not self.activation_sources(activation).isdisjoint(sources)
+
     def root_numbers(self, name: str) -> RangeSet:
         """The roots of an event or of an ended activation, as numbers for `root`."""
         event = self.live.get(name) or self.seen_last.get(name)

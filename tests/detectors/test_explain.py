@@ -15,6 +15,7 @@ from dig.detectors.finding import Explanation, Finding
 from dig.detectors.watch import Watch
 from dig.graph.codec import decode
 from dig.graph.graph import InteractionGraph
+from tests.failing import at_limit, request_failed
 from tests.histories import arrive, deliver, emit, end, final, row, start, trace, turn
 from tests.oracle import Row
 from tests.oracle_findings import PATTERNS
@@ -140,6 +141,29 @@ def test_reroutes_are_explained_by_the_hands_they_went_through() -> None:
         "e was passed on 2 times and not consumed: by a, b.\n"
         "  path: e -> v of a (reroute) -> w of b (reroute)"
     )
+
+
+def test_a_limit_is_explained_by_the_way_to_the_latest_turn() -> None:
+    """The first turn of a request says nothing about a limit that many turns have reached."""
+    finding, told = watched(at_limit())[1][-1]
+    assert (finding.pattern, finding.stage) == ("FAIL", "request")
+    (path,) = told.paths
+    assert path.text.startswith("p -> a0 of writer") and path.text.endswith("a3 of critic")
+
+
+def test_a_path_that_another_one_begins_with_is_left_out() -> None:
+    """The request leads to the turn that has ended the request."""
+    bad = end(1, "v", p="consume") | {"error": "ValueError: no"}
+    rows = [*arrive(0, "p", None, "a"), start(1, "v", "a", "p"), bad]
+    told = explain_last(*rows, request_failed(1, "error", "p", "v", "ValueError: no"))
+    assert told.splitlines()[1:] == ["  path: p -> v of a"]
+
+
+def test_an_error_that_evidence_has_cut_ends_with_three_full_stops() -> None:
+    """Not inside a word."""
+    bad = end(1, "v", p="consume") | {"error": "ValueError: " + "long " * 50}
+    said = explain_last(arrive(0, "p", None, "a"), start(1, "v", "a", "p"), bad)
+    assert said.splitlines()[0].endswith(" long long ...")
 
 
 def test_work_of_two_origins_is_explained_by_both() -> None:

@@ -81,6 +81,13 @@ def test_a_limit_is_told_with_the_turns_and_their_agents() -> None:
     )
 
 
+def test_a_long_error_is_cut_between_two_words() -> None:
+    """Three full stops stand behind words that are not all."""
+    error = f"WorkflowRuntimeError: raise the limit {'of iterations ' * 20}"
+    ending = f"WorkflowRuntimeError: raise the limit{' of iterations' * 5} of ..., after 4 turns"
+    assert ending in headline(at_limit(error=error))
+
+
 def test_a_budget_is_no_limit_of_the_framework() -> None:
     """Its sentence is whole; activations, which are no turns of the budget, are not counted."""
     stop = "the request was stopped at 20 turns, and `writer` handed back no answer"

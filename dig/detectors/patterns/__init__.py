@@ -79,7 +79,8 @@ class Pattern:
     def explain(self, graph: InteractionGraph, finding: Finding) -> Explanation:
         """Explain a finding by the graph of its run, at any later time."""
         more, paths = self.prove(PathFinder(graph, finding), finding)
-        text = f"{self.text(finding, graph)}."
+        text = self.text(finding, graph)
+        text += "" if text.endswith(" ...") else "."
         return Explanation(f"{text} {more}" if more else text, paths)
 
 

@@ -202,7 +202,10 @@ def describe(subject: Any, evidence: Any) -> str:
     if "failed" in evidence:
         failed = names(evidence["failed"])
         return f"answer {name(subject['event'])} does without what failed: {failed}"
-    error = f": {one_line(evidence['error'])}" if evidence["error"] else ""
+    words = evidence["error"] or ""
+    if len(words) == MOST_CHARACTERS:  # cut when it was raised
+        words = f"{words.rpartition(' ')[0] or words} ..."
+    error = f": {one_line(words)}" if words else ""
     if "agent" in evidence:
         agent = name(evidence["agent"])
         return f"activation {name(subject['activation'])} of {agent} failed{error}"
@@ -212,10 +215,17 @@ def describe(subject: Any, evidence: Any) -> str:
 
 
 def prove(paths: PathFinder, finding: Finding) -> Proof:
-    """The paths to the failed activations, and to the answer or the request."""
+    """The paths to the failed activations, and to the answer or the request.
+
+    A limit or a timeout has no activation to blame, so the path leads to the last one there was.
+    """
     subject, evidence = finding.subject, finding.evidence
     nodes = [*evidence.get("failed", ()), evidence.get("activation"), *subject.values()]
-    return "", paths.to_all(node for node in dict.fromkeys(nodes) if node is not None)
+    if "how" in evidence and evidence.get("activation") is None:
+        nodes = [paths.latest_about(subject) or subject.get("event")]
+    ways = paths.to_all(node for node in dict.fromkeys(nodes) if node is not None)
+    longer = {way.nodes[:end] for way in ways for end in range(len(way.nodes))}
+    return "", tuple(dict.fromkeys(way for way in ways if way.nodes not in longer))
 
 
 class HealFailedTurn(Healer):
