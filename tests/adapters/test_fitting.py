@@ -51,3 +51,14 @@ def test_an_event_on_its_way_goes_elsewhere_as_before() -> None:
     wish = Reroute("sent", "better there", ("bob",))
     assert fitted(wish, "reroute") == (wish, None)
     assert fitted(wish, "annotate") == (Inject("sent", "better there"), "reroute is not declared")
+
+
+def test_a_note_that_stays_with_the_agent_it_is_about_says_you() -> None:
+    """The agent that was to be left out reads of itself."""
+    words = "`ann` passed this on. It is yours now, and so is what `ann` had to do with it."
+    for without, note in [
+        (("ann",), "You passed this on. It is yours now, and so is what you had to do with it."),
+        (("bob",), words),
+    ]:
+        wish = Reroute("sent", words, ("bob",), without=without)
+        assert fitted(wish, "annotate") == (Inject("sent", note), "reroute is not declared")

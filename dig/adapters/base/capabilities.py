@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from dig.detectors.interventions import Act, Inject, Intervention, Replace, Reroute
-from dig.detectors.notes import as_system_event
+from dig.detectors.notes import as_system_event, quote
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 
@@ -126,7 +126,8 @@ class Fitting:
                 return possible, reason
         # The lesser means: a note beside an event on its way, else a system event to the agent.
         if is_held and wish.action == "reroute":
-            return (Inject(wish.event, wish.note) if "annotate" in self._can else None), reason
+            kept = Inject(wish.event, _address(wish, event.flight))
+            return (kept if "annotate" in self._can else None), reason
         can_tell = "tell" in self._can and wish.to
         return (as_system_event(graph, wish) if can_tell else None), reason
 
@@ -135,6 +136,15 @@ class Fitting:
             return self._veto(wish)
         except Exception as error:  # of the adapter, which then cannot reroute either
             return f"its wrapper raised {error!r}"
+
+
+def _address(wish: Reroute, readers: Collection[str]) -> str:
+    """The note of a lost reroute for the agents that the event stays with: one is called `you`."""
+    note = wish.note
+    for agent in {*wish.without} & {*readers} if len(readers) == 1 else ():
+        note = note.replace(quote(agent), "you")
+        note = note[:1].upper() + note[1:]
+    return note
 
 
 MOST_BOUNCES = 2
