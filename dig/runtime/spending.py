@@ -100,11 +100,12 @@ class Account:
 
     def exceeded(self) -> BudgetExceeded:
         """End the request without an answer; returns the exception for the caller."""
+        handed = "no agent handed back an answer"
+        if self.entry and self.stage != "stopped":
+            handed = f"`{self.entry}` handed back no answer in its last turn"
         self.stage = "over"
-        agent = f"`{self.entry}`" if self.entry else "no agent"
         return BudgetExceeded(
-            f"the request was {limit_text(self.reached)}, and {agent} handed back no answer in its "
-            "last turn",
+            f"the request was {limit_text(self.reached)}, and {handed}",
             **{key: self.reached[key] for key in ("limit", "spent", "most")},
             partial=self.outputs or self.latest, request=self.request,
         )  # fmt: skip

@@ -336,3 +336,76 @@ def test_the_example_has_two_processes_and_their_journals_one_story(
         assert {f.pattern for row in records for f in watch.feed(row)} == {"LOOP"}
         drafts = [row.payload for row in records if isinstance(row, Emit) and row.by]
         assert ("A shorter draft." in drafts) is printed
+
+
+# --- errors and limits that cross the SDK, which makes new errors of them ---
+
+
+def wrapped(watch: str, mode: Any = "observe", budget: Any = None, **acts: Any) -> tuple[Any, Any]:
+    """Ask the first agent, and return what came of it and the session."""
+
+    async def main() -> tuple[Any, Any]:
+        made = team(Script(), watch, **acts)
+        dig.wrap(made, mode=mode, budget=budget)
+        try:
+            return await words(first(made), "go"), dig.session_of(made)
+        except Exception as error:
+            return error, dig.session_of(made)
+        finally:
+            dig.unwrap(made)
+
+    return asyncio.run(main())
+
+
+def relays(name: str, seen: list[str]) -> Any:
+    """Ask another agent, and note what that has ended with."""
+
+    async def act(agent: Agent, context: Any, updater: Any) -> str:
+        if "The budget" in context.get_user_input():
+            return "what there is"
+        try:
+            return await words(agent.peers[name], "your part")
+        except BaseException as error:
+            seen.append(f"{agent.name}: {type(error).__name__}")
+            raise
+
+    return act
+
+
+def test_an_error_of_a_called_executor_is_told_as_the_cause() -> None:
+    raised, session = wrapped("both", a=asks("b"), b=asks("c"), c=raises)
+    assert "no model today" in str(raised)
+    found = [(f.stage, f.evidence.get("agent")) for f in session.findings if f.pattern == "FAIL"]
+    assert found == [("turn", "c"), ("request", None)]
+    assert session.findings[-1].evidence["activation"] == session.findings[0].subject["activation"]
+
+
+@pytest.mark.parametrize("watch", ["both", "server"])
+def test_a_stop_at_a_limit_is_no_failure_of_an_agent(watch: str) -> None:
+    acts = {name: relays(peer, []) for name, peer in ("ab", "bc", "ca")}
+    said, session = wrapped(watch, budget={"turns": 6}, **acts)
+    assert said == "what there is" and session.statistics().partial == 1
+    assert not [f for f in session.findings if f.pattern == "FAIL"]
+
+
+def test_at_a_limit_the_clients_alone_raise_what_a_server_tells() -> None:
+    """No executor between them is wrapped, so that none knows `BudgetStop`."""
+    seen: list[str] = []
+    acts = {name: relays(peer, seen) for name, peer in ("ab", "bc", "ca")}
+    raised, session = wrapped("client", budget={"turns": 3}, **acts)
+    assert seen == [f"{name}: A2AClientError" for name in "cba"]
+    assert isinstance(raised, dig.BudgetExceeded) and "no agent handed back" in str(raised)
+    assert [(f.stage, f.evidence.get("how")) for f in session.findings if f.pattern == "FAIL"] == [
+        ("request", "limit")
+    ]
+
+
+def test_a_note_stands_once_if_both_sides_are_wrapped() -> None:
+    texts: list[str] = []
+
+    def hears(agent: Agent, context: Any, updater: Any) -> str:
+        texts.append(context.get_user_input())
+        return "told" if "[monitor]" in texts[-1] else "b done"
+
+    assert wrapped("both", "heal", a=going_on, b=hears)[0] == "told"
+    assert texts[-1].count("[monitor]") == 1

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import nullcontext
 from typing import Any
+from weakref import WeakSet
 
 from a2a.client.errors import A2AClientError
 
-from dig.adapters.base import CalledOffError, HookedCall, Session, inside
+from dig.adapters.base import CalledOffError, HookedCall, Session, Turn, inside, is_stop
+from dig.errors import BudgetExceeded, BudgetStop
 
 from .words import AgentWords
 
@@ -21,12 +23,22 @@ FORGOTTEN = CalledOffError("too many tasks wait for an answer, and this one wait
 MOST_WAITING = 1_000
 """The number of tasks of a team that are known to wait for somebody's answer."""
 
+BUDGET = "the budget of the request is used up"
+"""The text of the error that the caller of an agent gets at a limit."""
+
+STOPPED = WeakSet[Turn]()
+"""The turns with a call that was stopped at a limit; what they raise is no error of an agent."""
+
+calls: dict[str, TaskCall] = {}
+"""The calls of clients of this process that wait for an answer, by their links."""
+
 
 class TaskCall(HookedCall):
     """A message to an agent, until the answer.
 
     Attributes:
         reading: What the agent has said.
+        raised: The error that ended the call.
         is_over: Whether the end was reported.
         is_asking: Whether the agent waits for somebody's answer.
         is_served: Whether an executor of the same session reports what the agent says.
@@ -35,6 +47,7 @@ class TaskCall(HookedCall):
     def __init__(self, session: Session, agent: str, payload: Any, **more: Any) -> None:
         """Report the message to the monitor; see `HookedCall`."""
         self.reading = AgentWords()
+        self.raised: BaseException | None = None
         self.is_over = self.is_asking = self.is_served = False
         super().__init__(session, agent, payload, **more)
 
@@ -78,10 +91,39 @@ class TaskCall(HookedCall):
         else:
             await self.hand_over({"$asks": self.reading.payload})
 
+    def receive_error(self, error: Exception) -> None:
+        """Trace an error that the SDK has made to the error of the agent.
+
+        Raises:
+            BaseException: What the caller gets instead, at a limit.
+        """
+        if isinstance(self.raised, BudgetExceeded):
+            raise self.raised from error
+        if self.turn in STOPPED:
+            raise self.stop() or error
+        if self.raised is not None:
+            self._session.errors.add_copy(error, self.raised)
+
+    def stop(self) -> BaseException | None:
+        """The error for the caller of a call that was stopped at a limit, if there is one.
+
+        Only wrapped executors know `BudgetStop`: without one the SDK's server tells nothing.
+        """
+        if self._caller is None:
+            account = self._session.stopped_by(BudgetStop(), self.event)
+            return None if account is None else account.exceeded()
+        outer = next((call for call in calls.values() if call.turn is self._caller), None)
+        return BudgetStop() if outer is None or outer.is_served else A2AClientError(BUDGET)
+
     def _fail(self, error: BaseException) -> None:
-        if not self.is_over:
-            self.is_over = True
-            super()._fail(error)
+        if self.is_over:
+            return
+        self.is_over = True
+        if self._caller is not None and (is_stop(error) or self.turn in STOPPED):
+            STOPPED.add(self._caller)
+            error = BudgetStop()
+        self.raised = error
+        super()._fail(error)
 
 
 async def read(call: TaskCall, items: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
@@ -89,8 +131,12 @@ async def read(call: TaskCall, items: AsyncGenerator[Any, None]) -> AsyncGenerat
     try:
         while True:
             with nullcontext() if call.is_served else call:
-                with inside(call.turn):
-                    item = await anext(items, None)
+                try:
+                    with inside(call.turn):
+                        item = await anext(items, None)
+                except Exception as error:
+                    call.receive_error(error)
+                    raise
                 if item is not None and not call.is_served:
                     await call.take(getattr(item, item.WhichOneof("payload")))
             if item is None:

@@ -18,21 +18,16 @@ from dig.adapters.base import (
     Session,
     enclosing,
     inside,
+    is_stop,
     need_attributes,
 )
 from dig.errors import BudgetStop, SettingsError
 
-from .calls import TaskCall, WaitingTasks, read
+from .calls import BUDGET, TaskCall, WaitingTasks, calls, read
 from .words import ENDS, LINK, annotated, new_link, payload_of
 
 CANCELED = CalledOffError("the task was canceled")
 """The reason in a trace for a task that waited for an answer and was canceled."""
-
-BUDGET = "the budget of the request is used up"
-"""The text of the error that the caller of an agent gets at a limit."""
-
-_calls: dict[str, TaskCall] = {}
-"""The calls of this process that wait for an answer, by their links."""
 
 
 class Member(NamedTuple):
@@ -120,29 +115,43 @@ class WatchedMembers:
         call = self._waiting.take(request.message.task_id)
         if call is None:
             call = TaskCall(session, name, payload, may_bounce=False, traceparent=link)
-            with call:
-                await call.begin()
+            try:
+                with call:
+                    await call.begin()
+            except BudgetStop as error:
+                raise call.stop() or error from None
         else:
             call.is_served = False
             call.resume(payload)
         linked = annotated(request, call.turn.notes if session.mode == "heal" else ())
         linked.metadata[LINK] = link
-        _calls[link] = call
+        calls[link] = call
         try:
             async with aclosing(read(call, original(linked, **options))) as items:
                 async for item in items:
                     yield item
         finally:
-            del _calls[link]
+            del calls[link]
             self._waiting.note(call)
 
     async def _execute(
         self, original: Callable[..., Awaitable[None]], name: str, context: Any, queue: Any
     ) -> None:
+        """Serve a message to an executor; no server knows what a limit raises inside."""
+        try:
+            await self._serve(original, name, context, queue)
+        except BaseException as error:
+            if is_stop(error):
+                raise RuntimeError(BUDGET) from error
+            raise
+
+    async def _serve(
+        self, original: Callable[..., Awaitable[None]], name: str, context: Any, queue: Any
+    ) -> None:
         """Report a message to an executor, from the call to the answer."""
         link = context.metadata.get(LINK)
         payload = self._session.guard.call(payload_of, context.message, default=None)
-        call = _calls.get(str(link))
+        call = calls.get(str(link))
         if call is not None and call.guard is self._session.guard and not call.is_served:
             call.is_served = True  # the event of the client's call is there already
         elif (call := self._waiting.take(context.task_id)) is not None:
@@ -161,8 +170,6 @@ class WatchedMembers:
                         await original(self._annotated(context, call), outlet)
                     except BaseException as error:
                         if not call.hands_back(error):
-                            if isinstance(error, BudgetStop):  # no server knows it
-                                raise RuntimeError(BUDGET) from error
                             raise
                         outlet.call_again()
                 if not (outlet.is_back or call.is_asking):

@@ -47,11 +47,14 @@ def payload_of(message: Message) -> Any:
 
 
 def annotated(request: SendMessageRequest, notes: Iterable[str]) -> SendMessageRequest:
-    """A copy of a request with notes behind the message's own parts."""
+    """A copy of a request with the notes that it lacks, behind the message's own parts."""
     copy = SendMessageRequest()
     copy.CopyFrom(request)
-    for note in notes:
-        copy.message.parts.add(text=NOTE.format(note)).metadata[IS_NOTE] = True
+    parts = copy.message.parts
+    there = {part.text for part in parts if IS_NOTE in part.metadata}  # a client has sent them
+    for text in map(NOTE.format, notes):
+        if text not in there:
+            parts.add(text=text).metadata[IS_NOTE] = True
     return copy
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dig.runtime.agent_errors import MOST_IN_ERROR, RECORDED_STACK, STACK, describe
 
-from .call_errors import CalledOffError
+from .call_errors import CalledOffError, is_stop
 from .calls import Call, HookedCall, RunAgent, StreamedCall, ToolCalls, current_turn
 from .capabilities import CAPABILITIES, RELIEVING, allowing, names_in
 from .context import current, enclosing, inside, notes, notes_about, report_usage, waiting
@@ -47,7 +47,7 @@ __all__ = [
     "Deliver", "Guard", "HandedOver", "HookedCall", "LoopCaller", "Mode", "NoteDelivery", "Patches",
     "RecipientOrder", "RunAgent", "ServedSession", "Session", "Statistics", "StreamedCall",
     "ToolCalls", "Turn", "TurnNotes", "WrapPlan", "allowing", "as_call", "as_payload", "current",
-    "current_turn", "describe", "enclosing", "importing", "inside", "is_whole", "like", "names_in",
-    "need_attributes", "need_one_name", "need_version", "notes", "notes_about", "report_usage",
-    "unjson", "waiting",
+    "current_turn", "describe", "enclosing", "importing", "inside", "is_stop", "is_whole", "like",
+    "names_in", "need_attributes", "need_one_name", "need_version", "notes", "notes_about",
+    "report_usage", "unjson", "waiting",
 ]  # fmt: skip

@@ -7,12 +7,11 @@ from functools import partial
 from typing import Any
 
 from dig.detectors.budget import TeamBudget
-from dig.errors import BudgetStop
 from dig.graph.records import BUDGET, NOTICE
 from dig.monitor.messages import Answered, Effect, Output
 from dig.runtime.spending import Account, TeamSpending
 
-from .call_errors import is_called_off, links
+from .call_errors import is_called_off, is_stop
 from .capabilities import demand
 from .guard import Guard, in_step
 from .turn import Turn
@@ -53,7 +52,7 @@ class SessionBudget:
 
     def stopped(self, event: str, error: BaseException) -> Account | None:
         """The account of a stopped request ended by an error; ``None``: none, or cancelled."""
-        if is_called_off(error) and not any(isinstance(link, BudgetStop) for link in links(error)):
+        if is_called_off(error) and not is_stop(error):
             return None  # the caller has called it off
         return next((it for it in self.accounts(event) if it.stage in ("stopped", "last")), None)
 

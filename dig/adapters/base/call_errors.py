@@ -77,6 +77,12 @@ class RaisedErrors:
         """Remember the exception of an agent's activation."""
         self._latest.append((error, activation, agent))
 
+    def add_copy(self, error: BaseException, original: BaseException) -> None:
+        """Remember an exception that a framework has made of another one on its way."""
+        chain = [*links(original)]
+        origins = [it for it in self._latest if any(it[0] is link for link in chain)]
+        self._latest.extend((error, activation, agent) for _, activation, agent in origins[-1:])
+
     def forget(self) -> None:
         """Forget all exceptions; for moments without any open turn."""
         self._latest.clear()
@@ -94,6 +100,11 @@ def links(error: BaseException) -> Iterator[BaseException]:
         before = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
         if before is not None:
             waiting.append(before)
+
+
+def is_stop(error: BaseException) -> bool:
+    """Whether an exception has come of `BudgetStop`."""
+    return any(isinstance(link, BudgetStop) for link in links(error))
 
 
 def is_called_off(error: BaseException) -> bool:

@@ -155,7 +155,7 @@ class Session:
         self._noted: list[messages.Effect] = []  # of the step that goes on
         self._wakers: list[Waker] = []  # of the same step: they cancel agents that were relieved
         self._turns: dict[Turn, None] = {}
-        self._errors, self._bounces = RaisedErrors(), BounceLimit()
+        self.errors, self._bounces = RaisedErrors(), BounceLimit()
         fit = Fitting(self.capabilities, self._why_not)
         self.guard = guard = Guard(
             lambda now: setup.monitor(agents, now, sink, REAL_TIME, fit), clock, strict=strict
@@ -240,7 +240,7 @@ class Session:
         events = None if events is None else tuple(events)
         turn = Turn(
             self.guard, self.holds, agent, events, self._end_turn,
-            same_work=self.same_work, errors=self._errors,
+            same_work=self.same_work, errors=self.errors,
         )  # fmt: skip
         if at_once and events:
             self.release(*events)
@@ -459,7 +459,7 @@ class Session:
 
     def _request(self, output: messages.Output) -> str:
         if not self._turns:
-            self._errors.forget()
+            self.errors.forget()
         self.guard.ask(self.monitor.inject, output)
         self.guard.counts["requests"] += 1
         self._watchdog.start()
