@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -106,7 +106,6 @@ class _Call:
     answer: Emit
     callee: _Journal
     request: Emit
-    is_asked: bool = field(default=False)
 
     @property
     def agent(self) -> str:
@@ -251,8 +250,8 @@ class _Joiner:
                 is_view = (journal, event) in self._events or self._is_view(
                     journal, journal.onward.get(event)
                 )
-                is_final = any(row is not None and row.event == event and row.final
-                               for row in [self._ended(journal, event)])  # fmt: skip
+                answer = self._ended(journal, event)
+                is_final = answer is not None and answer.final
                 if call is not None:
                     to = journal.name(to or "")
                     if to not in self._scribe.graph.event(id(event)).flight:
