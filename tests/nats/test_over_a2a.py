@@ -92,10 +92,20 @@ async def test_an_executor_that_raises_fails_the_call_in_the_session_too(url: st
     assert failures == ["CallError: ValueError: no model today"]
 
 
-@pytest.mark.parametrize("act", [says("b done"), works(says="b done")])
-async def test_a_caller_outside_the_session_poses_a_problem(url: str, act: Any) -> None:
-    """The executor's own process tells the session, and its caller waits for the release."""
+@pytest.mark.parametrize(
+    ("act", "is_wrapped"),
+    [(says("b done"), False), (works(says="b done"), False), (says("b done"), True)],
+)
+async def test_a_caller_outside_the_session_poses_a_problem(
+    url: str, act: Any, is_wrapped: bool
+) -> None:
+    """The executor's own process tells the session, and its caller waits for the release.
+
+    A caller that is wrapped by itself has a trace context in its message, and is outside as well.
+    """
     made = team(Script(), "client", b=act)
+    if is_wrapped:
+        dig.wrap(made.clients["b"])
     async with anyio.create_task_group() as tasks, connect(url) as client:
         await served(url, tasks, client, "b")
         async with dig.join(NAME, {"b": made.handlers["b"]}, nats=url):

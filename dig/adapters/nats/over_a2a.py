@@ -15,12 +15,18 @@ import anyio
 from anyio.abc import TaskGroup
 
 from dig.adapters.a2a.team import WatchedQueue, is_member, members_of
-from dig.adapters.a2a.words import LINK, AgentWords, annotated, payload_of
+from dig.adapters.a2a.words import AgentWords, annotated, payload_of
 from dig.adapters.base import Patches
 from dig.errors import CallError, DigError
 
 from .calls import Callees, call_context, current_turn
 from .contexts import problem_context
+
+CALL = "dig.call"
+"""The key of a request's metadata with the trace context of a call of the session.
+
+It is not the key of `dig.wrap`: a wrapped caller need not be in the session.
+"""
 
 ARRIVAL_S = 30.0
 """Seconds after which the agent of a call gives up waiting for the message over A2A."""
@@ -118,7 +124,7 @@ class AgentsOverA2A:
             return
         context, words = call_context(turn), AgentWords()
         linked = annotated(request, ())
-        linked.metadata[LINK] = context
+        linked.metadata[CALL] = context
         answered = self._callees.begin(name, payload_of(request.message), context)
         async with aclosing(original(linked, **options)) as items:
             async for item in items:
@@ -131,10 +137,10 @@ class AgentsOverA2A:
         self, original: Callable[..., Awaitable[None]], name: str, context: Any, queue: Any
     ) -> None:
         """Call an executor when the session has released the call."""
-        link = context.metadata.get(LINK)
-        key = str(link or problem_context())
+        call = context.metadata.get(CALL)
+        key = str(call or problem_context())
         visit = self._visits.setdefault(key, _Visit())
-        if link is None:  # its caller is not in the session
+        if call is None:  # its caller is not in the session
             self._tasks.start_soon(self._pose, name, payload_of(context.message), key, visit)
         else:
             visit.released.set()  # the client holds it
