@@ -18,8 +18,9 @@ from langgraph.types import Command, Send
 import dig
 from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError
-from dig.graph.records import Emit
+from dig.graph.records import Emit, IncidentRow
 
+from .framework_gates import behind, usher
 from .harness import Scenario, Script, play
 from .langgraph_teams import (
     QUESTION,
@@ -186,7 +187,7 @@ def test_two_nodes_of_one_name_are_refused() -> None:
     """The message says which, and what to do."""
     script = Script()
     built = graph(script, ["sub/a"], [(START, "sub"), ("sub", "sub/a")], sub=line(script))
-    with pytest.raises(SettingsError, match=r"two agents would be called 'sub/a'.*inside=True"):
+    with pytest.raises(SettingsError, match=r"two agents are called 'sub/a'.*inside=True"):
         dig.wrap(built.compile(), inside=True)
     dig.unwrap(dig.wrap(built.compile()))
 
@@ -262,6 +263,15 @@ def test_each_call_of_a_tool_is_an_event_and_so_is_its_result(is_async: bool) ->
     assert {one for one in watched.session.monitor.graph.agents if one.startswith("tool:")} == {
         "tool:weather"
     }
+
+
+def test_why_no_gate_keeps_a_tool_is_told() -> None:
+    """Not that the graph is called on a thread: it is not."""
+    gate = usher(keeps=lambda graph, event: event.type.startswith("tool_"), after_s=5.0)
+    watched = Watched("heal", behind(gate)(), tools=True)
+    asyncio.run(watched(agent("Rome")).ainvoke(ASKED))
+    why = [row.detail["why"] for row in watched.rows(IncidentRow) if row.what == "not held"]
+    assert why == ["LangGraph tells of a tool in a callback, which waits for nobody"] * 2
 
 
 def test_a_tool_that_raises_is_told_as_a_notice() -> None:

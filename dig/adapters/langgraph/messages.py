@@ -19,12 +19,21 @@ if TYPE_CHECKING:
     from dig.runtime.spending import Account
 
 
-def release_now(session: Session, events: Iterable[str]) -> None:
-    """Release held events at once, with an incident: on a thread no task can wait for a gate."""
+ON_THREAD = "the graph is called on a thread, where nobody can wait for a gate"
+"""The reason for an event that was not held."""
+
+
+def release_now(session: Session, events: Iterable[str], reason: str = ON_THREAD) -> None:
+    """Release held events at once, with an incident: nobody can wait for a gate.
+
+    Args:
+        session: The session.
+        events: The events, held or not.
+        reason: Why nobody can.
+    """
 
     def release() -> None:
         for event in filter(session.is_held, events):
-            reason = "the graph is called on a thread, where nobody can wait for a gate"
             session.guard.incident("not held", {"event": event, "why": reason})
             session.release(event)
 

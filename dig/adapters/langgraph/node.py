@@ -24,6 +24,9 @@ from .messages import NodeWork, release_now
 from .routes import HANDS_OVER, Write, as_words, without_ids, without_notes, writes_of
 from .run import GraphRequest
 
+IN_CALLBACK = "LangGraph tells of a tool in a callback, which waits for nobody"
+"""The reason for a call or a result of a tool that was not held."""
+
 _END = object()
 
 
@@ -92,11 +95,12 @@ class NodeWatcher(BaseCallbackHandler):  # type: ignore[misc]
                 self._work.turn.spend({**usage, "cached_tokens": cached, "model": model})
 
     def _call(self, key: Any, caller: Turn, name: str, arguments: Any) -> None:
-        release_now(self._run.session, (self._tools.call(key, caller, name, arguments),))
+        event = self._tools.call(key, caller, name, arguments)
+        release_now(self._run.session, (event,), IN_CALLBACK)
         self._tools.begin(key)
 
     def _complete(self, key: Any, result: Any) -> None:
-        release_now(self._run.session, (self._tools.complete(key, result),))
+        release_now(self._run.session, (self._tools.complete(key, result),), IN_CALLBACK)
         self._tools.receive(key)
 
 
