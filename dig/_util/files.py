@@ -38,13 +38,18 @@ def open_file(path: Path) -> BufferedReader:
     except FileNotFoundError:
         if not is_there(path):
             raise
-    with _open(path.with_name(path.name + GZIP)) as packed:
+    with _open(packed_path(path)) as packed:
         return _unpacked(packed)
 
 
 def is_there(path: Path) -> bool:
     """Whether a regular file, or a compressed file of the name, is there."""
-    return path.is_file() or path.with_name(path.name + GZIP).is_file()
+    return path.is_file() or packed_path(path).is_file()
+
+
+def packed_path(path: Path) -> Path:
+    """The name of a file when it is compressed."""
+    return path.with_name(path.name + GZIP)
 
 
 def _unpacked(packed: BufferedReader) -> BufferedReader:

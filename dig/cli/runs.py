@@ -109,16 +109,16 @@ def prune(
     old = pruning.to_remove(runs, keep_days, keep_mb, time.time())
     removed = [run for run in old if dry_run or pruning.remove(run)]
     kept_runs = [run for run in runs if run not in removed]
-    packed = [run for run in kept_runs if compress and not run.stays]
-    saved = 0 if dry_run else sum(pruning.compress(run) for run in packed)
+    packed = [run for run in kept_runs if compress and not (dry_run or run.stays)]
+    saved = [size for run in packed if (size := pruning.compress(run))]
     rows = [
         {"run": str(run.path), "bytes": run.size, "removed": run in removed, "stays": run.stays}
         for run in runs
     ]
-    print_result(as_json, lambda: rows, lambda: _pruned(rows, len(packed), saved, dry_run))
+    print_result(as_json, lambda: rows, lambda: _pruned(rows, saved, dry_run))
 
 
-def _pruned(rows: list[dict[str, Any]], packed: int, saved: int, dry_run: bool) -> Iterator[str]:
+def _pruned(rows: list[dict[str, Any]], saved: list[int], dry_run: bool) -> Iterator[str]:
     for row in rows:
         if row["removed"] or (dry_run and row["stays"]):
             act = f"stays, {row['stays']}" if row["stays"] else "removed"
@@ -126,5 +126,5 @@ def _pruned(rows: list[dict[str, Any]], packed: int, saved: int, dry_run: bool) 
     removed = [row["bytes"] for row in rows if row["removed"]]
     verb = "would be removed" if dry_run else "removed"
     yield f"{len(removed)} of {counted(len(rows), 'run')} {verb}, {sum(removed) / 1e6:.1f} MB"
-    if packed and not dry_run:
-        yield f"{counted(packed, 'run')} compressed, {saved / 1e6:.1f} MB less"
+    if saved:
+        yield f"{counted(len(saved), 'run')} compressed, {sum(saved) / 1e6:.1f} MB less"

@@ -170,6 +170,46 @@ def test_nothing_is_removed_through_a_link(call: Any, runs: Path, tmp_path: Path
     assert (elsewhere / "trace.dig.jsonl").is_file()
 
 
+def noted(run: Path) -> None:
+    (run / "note.txt").write_text("Keep this one.")
+
+
+def removed(run: Path) -> None:
+    shutil.rmtree(run)
+
+
+@pytest.mark.parametrize("change", [noted, removed])
+def test_a_run_that_changes_after_the_look_stays(
+    change: Callable[[Path], object], call: Any, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person, or another `prune`, may be at work."""
+    from dig.show.runs import pruning
+
+    def look(*arguments: Any) -> list[pruning.StoredRun]:
+        chosen = to_remove(*arguments)
+        change(runs / "run-4")
+        return chosen
+
+    to_remove = pruning.to_remove
+    monkeypatch.setattr(pruning, "to_remove", look)
+    status, shown, _ = call("runs", "prune", runs, "--keep-days", "0", "--gzip")
+    assert status == 0 and "3 of 4 runs removed" in shown
+    assert left(runs) == (["run-4"] if change is noted else [])
+
+
+def test_an_interrupted_removal_leaves_nothing_that_looks_like_a_run(
+    call: Any, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(shutil, "rmtree", fail)
+    status, _, errors = call("runs", "prune", runs, "--keep-days", "3.9")
+    assert status == 2 and "cannot remove" in errors
+    rows = map(json.loads, call("runs", runs, "--json")[1].splitlines())
+    assert sorted(Path(row["path"]).name for row in rows) == ["run-1", "run-2", "run-3"]
+
+
 # --- compressed traces ---
 
 
@@ -227,6 +267,25 @@ def test_segments_are_compressed_too(call: Any, runs: Path) -> None:
     second.unlink()
     status, _, errors = call("check", run)
     assert status == 2 and "000002" in errors and "missing" in errors
+
+
+def test_the_list_of_runs_sees_another_compressed_trace(call: Any, runs: Path) -> None:
+    assert call(*RUN, "--runs", runs, "--agents", "5")[0] == 0
+    (made,) = [path for path in runs.iterdir() if not path.name.startswith("run-")]
+    call("runs", "prune", runs, "--gzip")
+    call("runs", runs)
+    shutil.copy(made / "trace.dig.jsonl.gz", runs / "run-1" / "trace.dig.jsonl.gz")
+    rows = [json.loads(line) for line in call("runs", runs, "--json")[1].splitlines()]
+    assert {Path(row["path"]).name: row["agents"] for row in rows}["run-1"] == 5
+
+
+def test_what_is_compressed_is_not_compressed_again_and_does_not_go_on(
+    call: Any, runs: Path
+) -> None:
+    assert "4 runs compressed" in call("runs", "prune", runs, "--gzip")[1]
+    assert "compressed" not in call("runs", "prune", runs, "--gzip")[1]
+    status, _, errors = call("run", "--resume", runs / "run-1")
+    assert status == 2 and "is compressed, and cannot go on" in errors
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "bomb"])

@@ -406,8 +406,8 @@ def _continue_run(replayer: Replayer, request: ReplayRequest, runs: Path) -> tup
 def _run_again(replayer: Replayer, request: ReplayRequest, runs: Path) -> tuple[Path, Row]:
     """Run a wrapped team again; returns the directory and the result of the new run."""
     origin = {
-        "run": str(replayer.path), "at": request.at, "repeat": request.repeat,
-        "changes": [*request.changes],
+        "run": str(replayer.path), "execution": replayer.source.side.get("execution"),
+        "at": request.at, "repeat": request.repeat, "changes": [*request.changes],
     }  # fmt: skip
     served = Served(
         replayer.source.run, request.at, runs, changes=_read_changes(request),

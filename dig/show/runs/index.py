@@ -14,7 +14,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
-from dig._util.files import read_file
+from dig._util.files import packed_path, read_file
 from dig._version import __version__
 from dig.errors import TraceError
 from dig.traces.journal.durable_files import write_file
@@ -66,7 +66,7 @@ def overview(folder: Path) -> list[RunSummary]:
 
 
 def run_paths(folder: Path) -> list[Path]:
-    """The run directories and trace files in a directory, by name.
+    """The run directories and trace files in a directory, by name; none that is hidden.
 
     Raises:
         TraceError: There is no such directory.
@@ -75,7 +75,8 @@ def run_paths(folder: Path) -> list[Path]:
         return sorted(
             path
             for path in folder.iterdir()
-            if (path.is_file() if path.name.endswith(_SUFFIX) else is_run(path))
+            if not path.name.startswith(".")
+            and (path.is_file() if path.name.endswith(_SUFFIX) else is_run(path))
         )
     except OSError as error:
         raise TraceError(folder, None, f"cannot be read: {error.strerror or error}") from None
@@ -84,7 +85,8 @@ def run_paths(folder: Path) -> list[Path]:
 def _stamp(path: Path) -> str:
     """A text for the state of a run's files and the version of the reader."""
     first = path if path.is_file() else path / TRACE
-    files = [*segments(first), note_path(path)]
+    parts = [*segments(first)]
+    files = [*parts, *map(packed_path, parts), note_path(path)]
     files += [path / name for name in (RESULT, SIDE) if path.is_dir()]
     sizes = []
     for file in files:

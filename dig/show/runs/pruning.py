@@ -12,12 +12,12 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
 
-from dig._util.files import GZIP, open_file
+from dig._util.files import open_file, packed_path
 from dig._util.redaction import masking_logger
 from dig.errors import SettingsError, file_errors
 from dig.traces.journal.durable_files import MODE, cannot, sync_file
@@ -48,12 +48,14 @@ class StoredRun:
         size: The bytes of its files.
         ended_s: The time of its last record, in seconds since 1970.
         stays: The reason why it is left alone, whatever its age; empty: it may go.
+        summary: The summary by which that was decided.
     """
 
     path: Path
     size: int
     ended_s: float
     stays: str
+    summary: RunSummary
 
 
 def stored_runs(folder: Path) -> list[StoredRun]:
@@ -96,7 +98,7 @@ def _stored(summary: RunSummary, sources: set[object]) -> StoredRun:
         "a fork began from it": path.name in sources,
     }
     stays = next((reason for reason, holds in reasons.items() if holds), "")
-    return StoredRun(path, size, ended, stays)
+    return StoredRun(path, size, ended, stays, summary)
 
 
 def to_remove(
@@ -121,7 +123,7 @@ def to_remove(
 
 
 def remove(run: StoredRun) -> bool:
-    """Remove a run directory; false: a process writes to the run.
+    """Remove a run directory; false: it is in use, or has changed since it was looked at.
 
     Raises:
         JournalError: It cannot be removed.
@@ -152,7 +154,7 @@ def compress(run: StoredRun) -> int:
         for file in [*segments(trace_path(run.path))] if is_ours else ():
             if not file.is_file():  # it is compressed
                 continue
-            packed = file.with_name(file.name + GZIP)
+            packed = packed_path(file)
             part = packed.with_name(f"{packed.name}.{secrets.token_hex(4)}.part")
             try:
                 _write_copy(file, part)
@@ -184,6 +186,11 @@ def _write_copy(file: Path, packed: Path) -> None:
 
 @contextmanager
 def _locked(run: StoredRun) -> Iterator[bool]:
-    """Lock a run; false: a process writes to the run."""
-    with file_errors(run.path, "read"), open_file(trace_path(run.path)) as file:
-        yield lock(file.fileno())
+    """Lock a run; false: a process writes to the run, or changed or removed it meanwhile."""
+    with file_errors(run.path, "read"), ExitStack() as stack:
+        try:
+            file = stack.enter_context(open_file(trace_path(run.path)))
+        except FileNotFoundError:
+            yield False
+        else:
+            yield lock(file.fileno()) and _stored(run.summary, set()) == run

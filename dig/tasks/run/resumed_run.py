@@ -97,6 +97,8 @@ def resume_run(
 def _set_tail_aside(path: Path, tell: Callable[[str], None]) -> float:
     """Set an incomplete last request aside; return when the run stopped, in seconds since 1970."""
     records = whole_requests(path)  # which tells if there is no journal
+    if not all(file.is_file() for file in segments(path)):
+        raise SettingsError(f"{path} is compressed, and cannot go on; fork it (`digmon fork`)")
     stopped = max(file.stat().st_mtime for file in segments(path))
     if (aside := recover(path, records=records)) is not None:
         tell(str(aside))

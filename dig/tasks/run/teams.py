@@ -31,8 +31,6 @@ from .team_run import MODEL, OWN, SIMULATED, TeamRun
 if TYPE_CHECKING:
     from dig.runtime.llm import Model
 
-"""Agents by name; in virtual time work those that have a `plan` or await nothing real."""
-
 
 def team(run: TeamRun, task: Task) -> Team:
     """The agents of a run, by name.
