@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,13 +119,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def _wrap_and_check(folder: Path, fail: Callable[[str], object]) -> Iterator[Callable[..., Any]]:
     from dig.adapters.wrapping import session_of, unwrap, wrap
     from dig.detectors import standard
+    from dig.errors import SettingsError
     from dig.show.gate import checked, quality_gate, reports
 
     teams: list[tuple[Any, Path | None]] = []
 
     def wrap_team(team: Any, **options: Any) -> Any:
         wrapped = wrap(team, **{"journal": folder, **options})
-        teams.append((wrapped, session_of(wrapped).directory))
+        with suppress(SettingsError):  # DIG_OFF wraps no team
+            teams.append((wrapped, session_of(wrapped).directory))
         return wrapped
 
     yield wrap_team

@@ -134,3 +134,12 @@ def test_a_fixture_wraps_a_team_and_checks_its_run(pytester: pytest.Pytester) ->
     outcome = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     outcome.assert_outcomes(passed=2, errors=1)
     outcome.stdout.fnmatch_lines(["*ERROR at teardown of test_hasty*", "*submitted too early*"])
+
+
+def test_the_fixture_checks_nothing_where_wrapping_is_switched_off(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIG_OFF", "1")
+    pytester.makepyfile(TEAM)
+    outcome = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-k", "hasty")
+    outcome.assert_outcomes(passed=1)

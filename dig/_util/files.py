@@ -9,6 +9,7 @@ import errno
 import json
 import os
 import stat
+from hashlib import file_digest
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -38,18 +39,28 @@ def open_file(path: Path) -> BufferedReader:
     except FileNotFoundError:
         if not is_there(path):
             raise
-    with _open(packed_path(path)) as packed:
+    with _open(stored_path(path)) as packed:
         return _unpacked(packed)
 
 
 def is_there(path: Path) -> bool:
     """Whether a regular file, or a compressed file of the name, is there."""
-    return path.is_file() or packed_path(path).is_file()
+    return stored_path(path).is_file()
 
 
-def packed_path(path: Path) -> Path:
-    """The name of a file when it is compressed."""
-    return path.with_name(path.name + GZIP)
+def stored_path(path: Path) -> Path:
+    """The path of a regular file, or of the compressed file in its place."""
+    return path if path.is_file() else path.with_name(path.name + GZIP)
+
+
+def checksum(path: Path) -> str:
+    """The SHA-256 of the content of a file, as text.
+
+    Raises:
+        SettingsError: The file cannot be read.
+    """
+    with file_errors(path, "read"), open_file(path) as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 def _unpacked(packed: BufferedReader) -> BufferedReader:

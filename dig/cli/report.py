@@ -53,15 +53,6 @@ def report(
     )
 
 
-def _checksum(trace: Path) -> str:
-    from hashlib import file_digest
-
-    from dig._util.files import open_file
-
-    with open_file(trace) as file:
-        return file_digest(file, "sha256").hexdigest()
-
-
 def read_diagnosis(run: Path, file: Path | None) -> "tuple[KnownCause | None, Path | None]":
     """Read the cause of a diagnosis, and the fork with the helpful change, if there is one.
 
@@ -75,7 +66,7 @@ def read_diagnosis(run: Path, file: Path | None) -> "tuple[KnownCause | None, Pa
     """
     if file is None:
         return None, None
-    from dig._util.files import read_file
+    from dig._util.files import checksum, is_there, read_file
     from dig.show.document import Diagnosis, best_fork, cause, forks_beside
     from dig.traces.journal.durable_files import cannot
     from dig.traces.journal.segments import trace_path
@@ -87,11 +78,9 @@ def read_diagnosis(run: Path, file: Path | None) -> "tuple[KnownCause | None, Pa
     except SettingsError as error:
         page = f"`digmon why {safe_text(run)} --json` prints one"
         raise SettingsError(f"{safe_text(file)}: {error}; {page}") from None
-    from dig._util.files import is_there
-
     # Record numbers of another trace would point at whatever stands there in this one.
     trace = trace_path(run)
-    if is_there(trace) and document.source.sha256 != _checksum(trace):
+    if is_there(trace) and document.source.sha256 != checksum(trace):
         raise SettingsError(
             f"{safe_text(file)}: this is the diagnosis of another trace "
             f"({one_line(document.source.name, 80)}), or of a run that has gone on since; "

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -127,7 +126,9 @@ def run(
             exporting(otlp, service_per_agent, clock.virtual, otlp_open_s) as export,
             _watching(spec, problem, clock.speed, is_shown) as live,
         ):
-            follow = FanOut(_pace(clock, twin), live or (lambda record: None))
+            follow: Sink = live or (lambda record: None)
+            if twin and not clock.virtual:
+                follow = FanOut(_pace(clock.speed), follow)
             execution = execute(
                 spec, storage.runs, speed=rate, export=export, keeping=keeping, task=problem,
                 follow=follow if alerts is None else FanOut(follow, alerts.sink()),
@@ -136,10 +137,10 @@ def run(
         report(execution, as_json, () if alerts is None else alerts.flush(), unwatched)
 
 
-def _pace(clock: ClockOptions, twin: bool) -> "Sink":
+def _pace(speed: float) -> "Sink":
     """Make a sink for the pace of a run with a twin, which is in virtual time, too."""
     # So the first difference of the two is an act of the monitor, and no chance of the clock.
-    speed, begin = clock.speed if twin and not clock.virtual else inf, time.monotonic()
+    begin = time.monotonic()
     return lambda record: time.sleep(
         max(0.0, begin + record.us / (1_000_000 * speed) - time.monotonic())
     )

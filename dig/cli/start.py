@@ -124,7 +124,7 @@ def _fits(installed: str, bounds: str) -> bool:
     """Whether a version lies within bounds."""
 
     def numbers(text: str) -> tuple[int, ...]:
-        return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
+        return (*map(int, re.findall(r"\d+", text)), 0, 0)[:3]
 
     return all(
         numbers(installed) < numbers(bound) if sign == "<" else numbers(installed) >= numbers(bound)

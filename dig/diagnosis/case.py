@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Literal
 
-from dig._util.files import open_file, read_json
+from dig._util.files import checksum, read_json
 from dig.adapters.plain.adapter import PLAIN_TEAM
 from dig.detectors import plugins, standard
 from dig.detectors.headline import Headline
@@ -143,8 +142,7 @@ class RunSource:
     @property
     def sha256(self) -> str:
         """The checksum of the trace."""
-        with open_file(self.trace) as file:
-            return file_digest(file, "sha256").hexdigest()
+        return checksum(self.trace)
 
     @property
     def is_whole(self) -> bool:

@@ -279,6 +279,14 @@ def test_the_list_of_runs_sees_another_compressed_trace(call: Any, runs: Path) -
     assert {Path(row["path"]).name: row["agents"] for row in rows}["run-1"] == 5
 
 
+def test_a_compressed_trace_without_a_directory_is_exported(call: Any, runs: Path) -> None:
+    lone = runs.parent / "lone.dig.jsonl.gz"
+    lone.write_bytes(gzip.compress((runs / "run-1" / "trace.dig.jsonl").read_bytes()))
+    out = runs.parent / "spans.json"
+    assert call("export", lone, "--format", "otlp", "-o", out)[0] == 0
+    assert "resourceSpans" in out.read_text()
+
+
 def test_what_is_compressed_is_not_compressed_again_and_does_not_go_on(
     call: Any, runs: Path
 ) -> None:

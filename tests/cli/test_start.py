@@ -46,6 +46,20 @@ def test_doctor_names_each_extra_and_what_does_not_fit(
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.parametrize(
+    ("installed", "bounds", "fits"),
+    [("1.39", ">=1.39.0", True), ("2", ">=2.0.0,<2.14", True), ("2.14", "<2.14.0", False)],
+)
+def test_a_version_may_have_fewer_numbers_than_its_bound(
+    installed: str, bounds: str, fits: bool, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "importlib.metadata.requires", lambda name: [f'some{bounds}; extra == "some"']
+    )
+    monkeypatch.setattr("importlib.metadata.version", lambda name: installed)
+    assert ("does not fit" in call("doctor")[1]) is not fits
+
+
 def test_doctor_is_content_with_a_machine_on_which_all_is_well(
     call: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -78,7 +78,8 @@ def test_forks_begin_as_the_run_does(run: Path) -> None:
         fork = run / "why" / name
         assert [*map(encode, RecordedRun.read(fork).records[: row["at"]])] == [*map(encode, parent)]
         origin = json.loads((fork / SIDE).read_text())["forked_from"]
-        assert (origin["run"], origin["at"]) == (str(run), row["at"])
+        assert (origin["run"], origin["execution"]) == (str(run), run.name)
+        assert origin["at"] == row["at"]
 
 
 def test_a_wrong_repair_is_refuted(run: Path) -> None:

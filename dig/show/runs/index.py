@@ -14,7 +14,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
-from dig._util.files import packed_path, read_file
+from dig._util.files import read_file, stored_path
 from dig._version import __version__
 from dig.errors import TraceError
 from dig.traces.journal.durable_files import write_file
@@ -85,8 +85,7 @@ def run_paths(folder: Path) -> list[Path]:
 def _stamp(path: Path) -> str:
     """A text for the state of a run's files and the version of the reader."""
     first = path if path.is_file() else path / TRACE
-    parts = [*segments(first)]
-    files = [*parts, *map(packed_path, parts), note_path(path)]
+    files = [*map(stored_path, segments(first)), note_path(path)]
     files += [path / name for name in (RESULT, SIDE) if path.is_dir()]
     sizes = []
     for file in files:

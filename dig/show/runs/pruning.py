@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
 
-from dig._util.files import open_file, packed_path
+from dig._util.files import GZIP, checksum, open_file
 from dig._util.redaction import masking_logger
 from dig.errors import SettingsError, file_errors
 from dig.traces.journal.durable_files import MODE, cannot, sync_file
@@ -154,7 +154,7 @@ def compress(run: StoredRun) -> int:
         for file in [*segments(trace_path(run.path))] if is_ours else ():
             if not file.is_file():  # it is compressed
                 continue
-            packed = packed_path(file)
+            packed = file.with_name(file.name + GZIP)
             part = packed.with_name(f"{packed.name}.{secrets.token_hex(4)}.part")
             try:
                 _write_copy(file, part)
@@ -179,8 +179,8 @@ def _write_copy(file: Path, packed: Path) -> None:
             shutil.copyfileobj(source, target, 1 << 20)
         out.flush()
         os.fsync(out.fileno())
-    with open_file(file) as source, gzip.open(packed) as copy:
-        if file_digest(source, "sha256").digest() != file_digest(copy, "sha256").digest():
+    with gzip.open(packed) as copy:
+        if checksum(file) != file_digest(copy, "sha256").hexdigest():
             raise OSError("its copy is not the same")
 
 

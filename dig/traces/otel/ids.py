@@ -16,7 +16,7 @@ from os import environ
 from pathlib import Path
 from urllib.parse import quote
 
-from dig._util.files import open_file, read_file
+from dig._util.files import open_file, read_file, stored_path
 from dig._util.frozen import frozen
 from dig.errors import TraceError
 from dig.traces.journal.journal import SIDE
@@ -112,7 +112,7 @@ def origin_of(path: Path) -> Origin:
             for part in files:
                 with open_file(part) as file:
                     file_digest(file, lambda: digest)
-            return Origin(f"trace-{digest.hexdigest()}", files[-1].stat().st_mtime_ns)
+            return Origin(f"trace-{digest.hexdigest()}", stored_path(files[-1]).stat().st_mtime_ns)
         about = json.loads(read_file(side))
         began = datetime.fromisoformat(about["began"]) - _1970
         execution = str(about["execution"])
