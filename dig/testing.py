@@ -119,8 +119,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def _wrap_and_check(folder: Path, fail: Callable[[str], object]) -> Iterator[Callable[..., Any]]:
     from dig.adapters.wrapping import session_of, unwrap, wrap
     from dig.detectors import standard
-    from dig.errors import SettingsError
     from dig.show.gate import checked, quality_gate, reports
+
+    from .errors import SettingsError
 
     teams: list[tuple[Any, Path | None]] = []
 

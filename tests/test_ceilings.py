@@ -16,8 +16,8 @@ from .test_architecture import MODULES, ROOT, imported
 
 # Lines of code. A change that needs more raises its row in the same commit, and says why there.
 LINES = {
-    "dig": 238,
-    "_util": 710,
+    "dig": 241,
+    "_util": 719,
     "adapters": 12_145,
     "cli": 2_696,
     "detectors": 5_004,
@@ -27,13 +27,13 @@ LINES = {
     "lab": 9_067,
     "monitor": 2_116,
     "runtime": 4_590,
-    "show": 5_672,
+    "show": 5_684,
     "tasks": 2_694,
     "traces": 7_113,
 }
 
 # What a command imports at any time; packages' own `__init__` are not counted.
-IMPORTED = {"dig.cli.check": 13_447, "dig.cli.report": 10_944, "dig.cli.run": 24_848}
+IMPORTED = {"dig.cli.check": 13_463, "dig.cli.report": 10_954, "dig.cli.run": 24_866}
 LOADED_BY_WRAP = 12_947
 """What is loaded when a wrapped team of plain callables has answered."""
 

@@ -126,23 +126,23 @@ def run(
             exporting(otlp, service_per_agent, clock.virtual, otlp_open_s) as export,
             _watching(spec, problem, clock.speed, is_shown) as live,
         ):
-            follow: Sink = live or (lambda record: None)
-            if twin and not clock.virtual:
-                follow = FanOut(_pace(clock.speed), follow)
+            sinks: list[Sink | None] = [_pace(clock, twin), live, alerts.sink() if alerts else None]
             execution = execute(
                 spec, storage.runs, speed=rate, export=export, keeping=keeping, task=problem,
-                follow=follow if alerts is None else FanOut(follow, alerts.sink()),
-                on_directory=show, disturb=disturb, tell=live.tell if live else warn,
+                follow=FanOut(*filter(None, sinks)), on_directory=show, disturb=disturb,
+                tell=live.tell if live else warn,
             )  # fmt: skip
         report(execution, as_json, () if alerts is None else alerts.flush(), unwatched)
 
 
-def _pace(speed: float) -> "Sink":
+def _pace(clock: ClockOptions, twin: bool) -> "Sink | None":
     """Make a sink for the pace of a run with a twin, which is in virtual time, too."""
+    if clock.virtual or not twin:
+        return None
     # So the first difference of the two is an act of the monitor, and no chance of the clock.
     begin = time.monotonic()
     return lambda record: time.sleep(
-        max(0.0, begin + record.us / (1_000_000 * speed) - time.monotonic())
+        max(0.0, begin + record.us / (1_000_000 * clock.speed) - time.monotonic())
     )
 
 
