@@ -34,6 +34,12 @@ KINDS = (
 COLLECTED = ("a2a.", "pydantic_ai.", "llama_index.", "workflows.workflow.")
 """The frameworks whose agents may know nothing of each other, so that a team may be several."""
 
+WHOLE = {
+    "google.adk.": "the root agent, the Workflow, the App or the Runner",
+    "crewai.": "the Crew, or one Agent",
+}
+"""The frameworks of which a team is one object that knows its agents, and that object."""
+
 SHARED = {"agents.agent.": "agents:Runner", "workflows.workflow.": "workflows.events:StopEvent"}
 """By a prefix that may be a user's own: a module of the framework, and what it has."""
 
@@ -42,7 +48,7 @@ PLAIN = "dig.adapters.plain.adapter"
 NOT_YET = (
     "agno", "autogen", "beeai_framework", "camel", "dspy", "haystack",
     "haystack_experimental", "langroid", "letta", "metagpt",
-    "semantic_kernel", "smolagents", "strands", "swarm", "swarms",
+    "semantic_kernel", "smolagents", "starlette", "strands", "swarm", "swarms",
 )  # fmt: skip
 """The packages of frameworks without adapter: as plain objects their teams would show no messages
 between agents."""
@@ -71,6 +77,13 @@ def adapter_of(team: Any) -> Adapter:
     members = [*team.values()] if isinstance(team, Mapping) else team
     if isinstance(members, list | tuple) and members:
         origins += [origin for origin in _origins(members[0]) if origin.startswith(COLLECTED)]
+        inner = [origin for member in members for origin in _origins(member)]
+        for prefix, whole in WHOLE.items():
+            if any(origin.startswith(prefix) for origin in inner):
+                raise SettingsError(
+                    f"a {type(team).__name__} of agents is no team of {prefix.strip('.')}: give "
+                    f"dig.wrap {whole}; of several, wrap each"
+                )
     for prefix, module in KINDS:
         if not any(origin.startswith(prefix) for origin in origins):
             continue

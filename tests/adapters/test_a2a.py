@@ -18,7 +18,7 @@ import dig
 from dig import Watch
 from dig.cli import app
 from dig.detectors import standard
-from dig.errors import TraceError
+from dig.errors import SettingsError, TraceError
 from dig.graph.records import Emit, FindingRow, Start
 from dig.traces.journal.reader import read_records
 from dig.traces.verify import verify
@@ -409,3 +409,10 @@ def test_a_note_stands_once_if_both_sides_are_wrapped() -> None:
 
     assert wrapped("both", "heal", a=going_on, b=hears)[0] == "told"
     assert texts[-1].count("[monitor]") == 1
+
+
+def test_the_app_that_serves_an_agent_is_refused() -> None:
+    from starlette.applications import Starlette
+
+    with pytest.raises(SettingsError, match="a team of starlette"):
+        dig.wrap(Starlette())

@@ -436,6 +436,11 @@ def test_a_flow_is_refused_by_name() -> None:
         dig.wrap(Story())
 
 
+def test_several_crews_are_refused_with_what_to_do() -> None:
+    with pytest.raises(SettingsError, match=r"no team of crewai: give dig.wrap the Crew"):
+        dig.wrap([teams.chain(Script())])
+
+
 def test_a_crew_that_a_flow_runs_is_watched() -> None:
     """Each of its kickoffs is a request."""
     from crewai.flow import start

@@ -345,6 +345,13 @@ def test_a_team_is_an_agent_or_an_app_or_a_runner(kind: str) -> None:
     dig.unwrap(wrapped)
 
 
+@pytest.mark.parametrize("kind", [list, tuple, lambda agents: {"a": agents[0]}])
+def test_several_agents_are_refused_with_what_to_do(kind: Any) -> None:
+    """As plain objects they would show nothing."""
+    with pytest.raises(SettingsError, match=r"no team of google.adk: give dig.wrap the root agent"):
+        dig.wrap(kind([alone(Script())]))
+
+
 def test_run_live_is_refused_by_name_and_goes_on_unwrapped() -> None:
     """Of a wrapped team only."""
     it = alone(Script())

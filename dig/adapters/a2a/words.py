@@ -51,9 +51,9 @@ def annotated(request: SendMessageRequest, notes: Iterable[str]) -> SendMessageR
     copy = SendMessageRequest()
     copy.CopyFrom(request)
     parts = copy.message.parts
-    there = {part.text for part in parts if IS_NOTE in part.metadata}  # a client has sent them
+    texts = {part.text for part in parts if IS_NOTE in part.metadata}  # a client has sent them
     for text in map(NOTE.format, notes):
-        if text not in there:
+        if text not in texts:
             parts.add(text=text).metadata[IS_NOTE] = True
     return copy
 

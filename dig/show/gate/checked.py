@@ -39,6 +39,9 @@ from dig.traces.usage import Costs
 STILL_GOING_S = 300
 """How long another program's file without an end counts as one that is still written."""
 
+NEVER_ASKED = "The team was never asked, or in a way that is not watched."
+"""The remark on a run without a request."""
+
 
 @dataclass(frozen=True)
 class CheckedFinding:
@@ -93,7 +96,9 @@ class CheckedRun:
         usual: The habits of its team; ``None`` if nothing was learned.
         costs: The sums of the usage of its activations.
         format: The format of another program that the file is in; empty: it is a trace.
-        remarks: Unanswered rings, and work after the end of its request, a sentence each.
+        is_asked: Whether there is a request in it.
+        remarks: A run without request, unanswered rings, and work after the end of its request, a
+            sentence each.
     """
 
     path: Path
@@ -114,6 +119,7 @@ class CheckedRun:
     usual: Usual | None = None
     costs: Costs = field(default_factory=Costs)
     format: str = ""
+    is_asked: bool = True
     remarks: list[str] = field(default_factory=list)
 
     def add_failure(self, part: str, message: str) -> None:
@@ -266,7 +272,9 @@ def _check_trace(
     run.records, run.us = graph.t + 1, graph.now
     answers = stored_answers(path, so_far, read_beside(path, RESULT).get("score"))
     run.headline = answers.headline
-    run.remarks = [*rings_without_answer(graph), *so_far.late_turns.texts()]
+    run.is_asked = bool(so_far.counts["requests"])
+    run.remarks = [] if run.is_asked else [NEVER_ASKED]
+    run.remarks += [*rings_without_answer(graph), *so_far.late_turns.texts()]
     if graph.finished is not None:
         run.state, run.outcome = "ended", graph.finished.outcome
     # Healing names the row of a finding, and a row may come records after the finding.

@@ -64,7 +64,10 @@ def text_lines(report: CheckReport) -> Iterator[str]:
     elif report.verdicts and (verdict := report.verdicts[0]).fails:
         yield f"The check fails: {verdict.reasons}."
     elif report.verdicts:
-        yield f"The check passes: no {NOUNS[verdict.fail_on]}s (--fail-on {verdict.fail_on})."
+        if verdict.run.is_asked:
+            yield f"The check passes: no {NOUNS[verdict.fail_on]}s (--fail-on {verdict.fail_on})."
+        else:
+            yield "The check passes, but there was nothing to check."
 
 
 def _listed(report: CheckReport) -> Iterator[str]:

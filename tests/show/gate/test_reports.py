@@ -121,6 +121,15 @@ def _solved(agent: str) -> list[Row]:
     return [*work, *arrive(1, out, activation, "a")]
 
 
+def test_a_run_that_was_never_asked_says_so(tmp_path: Path) -> None:
+    """It passes, but a gate that is blind must not look like one that is content."""
+    lines = [*text_lines(report(directory(tmp_path, "h", trace())))]
+    assert "  The team was never asked, or in a way that is not watched." in lines
+    assert lines[-1] == "The check passes, but there was nothing to check."
+    asked = [*text_lines(report(directory(tmp_path, "a", solved())))]
+    assert lines[-1] not in asked and asked[-1].startswith("The check passes: no unhealed")
+
+
 def test_what_is_set_aside_is_counted_with_its_reason(tmp_path: Path) -> None:
     """A policy's reason is as recorded; an option is named."""
     silenced = store(tmp_path / "s.dig.jsonl", early(silenced="votes repeat"))
