@@ -92,7 +92,7 @@ FRAMEWORKS = [
                 lambda: SequentialAgent(
                     name="line", sub_agents=[teams.alone(Script()), teams.alone(Script())]
                 ),
-                "two agents would be called 'a'",
+                "two agents are called 'a'",
             ),
             Refused(lambda: teams.alone(Script()), "cannot reroute", {"require": {"reroute"}}),
         ],

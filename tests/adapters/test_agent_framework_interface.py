@@ -346,7 +346,7 @@ def test_two_executors_of_one_name_are_refused() -> None:
     p = Parts(script, start=send("go"), **{"inner/a": ends})
     one = af.WorkflowExecutor(chain(script), id="inner")
     built = p.build("start").add_edge(p.start, one).add_edge(one, getattr(p, "inner/a")).build()
-    with pytest.raises(SettingsError, match=r"two agents would be called 'inner/a'.*inside=True"):
+    with pytest.raises(SettingsError, match=r"two agents are called 'inner/a'.*inside=True"):
         dig.wrap(built, inside=True)
     dig.unwrap(dig.wrap(built))
 
@@ -417,7 +417,7 @@ def planned(plan: Any, single: Any, meets: list[str], drive: Any) -> Scenario:
     return Scenario("random", build, drive)
 
 
-def _connected(parts: Parts, single: Any, meets: list[str]) -> af.af.WorkflowBuilder:
+def _connected(parts: Parts, single: Any, meets: list[str]) -> af.WorkflowBuilder:
     built = parts.build("a", max_iterations=6)
     taken = {(source, "e") for source in meets}
     for source, target, text in single:

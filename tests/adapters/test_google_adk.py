@@ -6,12 +6,14 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from google.adk.agents import BaseAgent, LlmAgent, RunConfig
 from google.adk.agents.live_request_queue import LiveRequestQueue
 from google.adk.apps import App
+from google.adk.events import Event
 from google.adk.runners import InMemoryRunner, Runner
 from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
@@ -479,17 +481,17 @@ def test_a_sequence_ends_with_what_there_is() -> None:
     assert session.statistics().faults == 0 and session.statistics().open_turns == 0
 
 
-def test_two_hundred_requests_have_a_budget_each() -> None:
+def test_fifty_requests_have_a_budget_each() -> None:
     it = dig.wrap(pair("half"), budget={"turns": 2})
 
     async def ask_all() -> list[Any]:
-        return await asyncio.gather(*(ask(it, f"{n}") for n in range(200)))
+        return await asyncio.gather(*(ask(it, f"{n}") for n in range(50)))
 
     results = asyncio.run(ask_all())
     session = dig.session_of(it)
     dig.unwrap(it)
     assert {str(one["events"][-1][1]) for one in results} == {"[('model', 'half')]"}
-    assert session.statistics().partial == 200
+    assert session.statistics().partial == 50
 
 
 @pytest.mark.parametrize("build", [pair, round_and_round])
@@ -513,3 +515,19 @@ def test_a_class_of_ones_own_is_recognised() -> None:
     it = dig.wrap(Mine(name="mine", model=alone(Script()).model))
     assert [*dig.session_of(it).monitor.graph.agents] == ["mine"]
     dig.unwrap(it)
+
+
+@pytest.mark.parametrize(
+    ("branch", "question"), [("all.b2", "What now?"), ("all.b", "b done"), ("all.b.c", "b done")]
+)
+def test_an_agent_beside_others_is_asked_what_its_own_branch_has(
+    branch: str, question: str
+) -> None:
+    """The words of `b` are no question to `b2`, whose branch begins with the same letters."""
+    said = Event(author="b", branch="all.b", content=types.ModelContent("b done"))
+    context = SimpleNamespace(
+        branch=branch,
+        session=SimpleNamespace(events=[said]),
+        user_content=types.UserContent("What now?"),
+    )
+    assert runs.question_of(context) == question

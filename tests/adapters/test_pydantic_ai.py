@@ -269,5 +269,5 @@ def test_tokens_are_looked_at_before_each_request_to_a_model() -> None:
 
 def test_an_agent_that_stands_in_the_team_twice_is_refused() -> None:
     it = agent(Script(), "a", says("x"))
-    with pytest.raises(SettingsError, match="'y' stands in the team twice"):
+    with pytest.raises(SettingsError, match="'y' stands in the team under two names"):
         dig.wrap({"x": it, "y": it})

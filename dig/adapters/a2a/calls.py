@@ -63,9 +63,8 @@ class TaskCall(HookedCall):
         if self.reading.end == "asks":
             await self._ask()
         elif self.reading.end:
-            told = f"the task was {self.reading.end}: {self.reading.payload}"
             kind = CalledOffError if self.reading.end == "canceled" else A2AClientError
-            self.fail(kind(told))
+            self.fail(kind(f"the task was {self.reading.end}: {self.reading.payload}"))
         return False
 
     async def hand_over(self, payload: Any) -> bool:

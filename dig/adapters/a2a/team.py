@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import aclosing
 from copy import copy
 from typing import Any, NamedTuple
@@ -19,7 +19,9 @@ from dig.adapters.base import (
     enclosing,
     inside,
     is_stop,
+    members_by_name,
     need_attributes,
+    need_one_name,
 )
 from dig.errors import BudgetStop, SettingsError
 
@@ -59,13 +61,8 @@ def members_of(team: Any) -> list[Member]:
     need_attributes("A2A SDK", (Client,), ("send_message", "cancel_task"))
     need_attributes("A2A SDK", (AgentExecutor,), ("execute", "cancel"))
     need_attributes("A2A SDK", (RequestContext,), ("message", "metadata", "task_id"))
-    named: Iterable[tuple[str, Any]]
-    if isinstance(team, Mapping):
-        named = [(str(name), member) for name, member in team.items()]
-    else:
-        named = [("", member) for member in (team if isinstance(team, Sequence) else [team])]
     members = []
-    for name, member in named:
+    for name, member in members_by_name(team, lambda member: ""):
         agent = getattr(member, "agent_executor", member)
         if not is_member(member):
             raise SettingsError(
@@ -74,13 +71,8 @@ def members_of(team: Any) -> list[Member]:
         card = getattr(member, "_agent_card", None) or getattr(member, "_card", None)
         name = name or getattr(card, "name", "") or type(agent).__name__
         members.append(Member(name, agent, isinstance(agent, AgentExecutor)))
-    for member in members:
-        if sum(other.name == member.name and other.is_served == member.is_served
-               for other in members) > 1:  # fmt: skip
-            raise SettingsError(
-                f"two agents are called {member.name!r}: give them by name, "
-                "dig.wrap({'NAME': agent, ..})"
-            )
+    for is_served in (False, True):  # an agent may have a client and an executor
+        need_one_name(member.name for member in members if member.is_served == is_served)
     return members
 
 
@@ -180,9 +172,9 @@ class WatchedMembers:
         """The context of an executor, with the notes for the turn."""
         if not (notes := call.turn.notes) or context._params is None:
             return context
-        told = copy(context)  # the message of the request itself goes into the task's history
-        told._params = annotated(context._params, notes)
-        return told
+        twin = copy(context)  # the message of the request itself goes into the task's history
+        twin._params = annotated(context._params, notes)
+        return twin
 
     async def _cancel(
         self, original: Callable[..., Awaitable[Any]], key: str, context: Any, *args: Any

@@ -126,7 +126,7 @@ def _agents(workflows: Mapping[str, Workflow]) -> tuple[str, ...]:
         for prefix, workflow in workflows.items()
         for name in (*workflow.executors, END)
     )
-    base.need_one_name(agents)
+    base.need_one_name(agents, base.WITHIN)
     return agents
 
 

@@ -26,12 +26,15 @@ from .held_events import LoopCaller, RecipientOrder
 from .patching import ADAPTER_FAILED, NOTE, AdapterState, Patches, like
 from .payload import as_call, as_payload, is_whole, unjson
 from .plan import (
+    WITHIN,
     Attached,
     Deliver,
     NoteDelivery,
     ServedSession,
     WrapPlan,
+    agents_by_name,
     importing,
+    members_by_name,
     need_attributes,
     need_one_name,
     need_version,
@@ -43,11 +46,12 @@ from .watchdog import LONG_ACTIVATION
 
 __all__ = [
     "ADAPTER_FAILED", "CAPABILITIES", "LONG_ACTIVATION", "MOST_IN_ERROR", "NOTE", "RECORDED_STACK",
-    "RELIEVED", "RELIEVING", "STACK", "AdapterState", "Attached", "Call", "CalledOffError",
-    "Deliver", "Guard", "HandedOver", "HookedCall", "LoopCaller", "Mode", "NoteDelivery", "Patches",
-    "RecipientOrder", "RunAgent", "ServedSession", "Session", "Statistics", "StreamedCall",
-    "ToolCalls", "Turn", "TurnNotes", "WrapPlan", "allowing", "as_call", "as_payload", "current",
-    "current_turn", "describe", "enclosing", "importing", "inside", "is_stop", "is_whole", "like",
-    "names_in", "need_attributes", "need_one_name", "need_version", "notes", "notes_about",
-    "report_usage", "unjson", "waiting",
+    "RELIEVED", "RELIEVING", "STACK", "WITHIN", "AdapterState", "Attached", "Call",
+    "CalledOffError", "Deliver", "Guard", "HandedOver", "HookedCall", "LoopCaller", "Mode",
+    "NoteDelivery", "Patches", "RecipientOrder", "RunAgent", "ServedSession", "Session",
+    "Statistics", "StreamedCall", "ToolCalls", "Turn", "TurnNotes", "WrapPlan", "agents_by_name",
+    "allowing", "as_call", "as_payload", "current", "current_turn", "describe", "enclosing",
+    "importing", "inside", "is_stop", "is_whole", "like", "members_by_name", "names_in",
+    "need_attributes", "need_one_name", "need_version", "notes", "notes_about", "report_usage",
+    "unjson", "waiting",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ from dig.graph.records import HANDOFF, TOOL, TOOL_CALL, Failure
 
 from .context import enclosing, inside
 from .guard import in_step
+from .patching import NOTE
 from .payload import Pieces, as_payload
 from .session import Session
 from .trampoline import flat
@@ -327,9 +328,11 @@ class HookedCall(Call):
     Attributes:
         turn: The turn of the agent at work, after `begin`.
         may_bounce: Whether an answer to the outside can come back at this moment.
+        shown_notes: The number of the notes of the turn that the agent has had.
         is_last: Whether the turn is the last turn of a request at a limit, after a hand-over.
     """
 
+    shown_notes = 0
     is_last = False
 
     def __init__(
@@ -365,7 +368,7 @@ class HookedCall(Call):
         At a limit of the budget after a hand-over, the entry agent has the floor instead, once,
         with a note.
         """
-        self.turn = await self._begin_when_released()
+        self.turn, self.shown_notes = await self._begin_when_released(), 0
         return self.turn
 
     def readdress(self, agent: str) -> None:
@@ -408,6 +411,23 @@ class HookedCall(Call):
             self._leave_seats()
         return is_back
 
+    async def answer_or_go_on(self, result: Any) -> list[str]:
+        """Hand over an answer; returns the new notes if the answer has come back, else none."""
+        if not await self.answer(result):
+            return []
+        if notes := self.new_notes():
+            return notes
+        self.may_bounce = False  # nothing to go on with: the monitor has failed
+        await self.answer(result)
+        return []
+
+    def new_notes(self) -> list[str]:
+        """The texts of the notes that the agent has not had yet."""
+        none: tuple[str, ...] = ()
+        notes = self.guard.run(self.turn.listen, default=none)
+        fresh, self.shown_notes = notes[self.shown_notes :], len(notes)
+        return [NOTE.format(note) for note in fresh]
+
     @in_step(None)
     def answer_now(self, result: Any) -> None:
         """Report an answer already in the hands of the caller: no answer to send back."""
@@ -431,7 +451,7 @@ class HookedCall(Call):
         return self._session.refuses(*events, but="turns")
 
     def keep_answer(self, error: BaseException) -> None:
-        """Let the first answer stand after an error of the agent."""
+        """Let the first answer stand, after an error of the agent."""
         self.may_bounce = False
         self.guard.incident("bounce failed", {"agent": self.turn.instance, "why": repr(error)})
 
@@ -469,17 +489,21 @@ class HookedCall(Call):
 
 
 class ToolCalls:
-    """The tools of agents, shown as calls of the agent `tool:NAME`; used inside steps.
+    """The tools of agents, shown as calls of the agent `tool:NAME`; every method is a step.
 
     A tool whose end the framework does not report is given up with the turn that called it.
+
+    Attributes:
+        guard: The guard of the session.
     """
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self.guard, self._session = session.guard, session
         self._open: dict[Hashable, tuple[Turn, str, str]] = {}  # key -> caller, instance, event
         self._turns: dict[Hashable, Turn] = {}  # key -> the turn of a tool at work
         self._ends: dict[Hashable, str] = {}  # key -> the result or notice of a tool that is over
 
+    @in_step("")
     def call(self, key: Hashable, caller: Turn, name: str, arguments: Any) -> str:
         """Report the call of a tool; the tool begins unless a gate keeps the call.
 
@@ -499,12 +523,14 @@ class ToolCalls:
             self.begin(key)
         return event
 
+    @in_step(None)
     def begin(self, key: Hashable) -> None:
         """Begin the tool's turn, whether the call is held or not; a second call does nothing."""
         if key in self._open and key not in self._turns and key not in self._ends:
             _, instance, event = self._open[key]
             self._turns[key] = self._session.begin(instance, (event,), at_once=True)
 
+    @in_step("")
     def complete(self, key: Hashable, result: Any) -> str:
         """Report a tool's result; the agent has it unless a gate keeps it.
 
@@ -516,11 +542,13 @@ class ToolCalls:
             self.receive(key)
         return event
 
+    @in_step(None)
     def fail(self, key: Hashable, error: BaseException) -> None:
         """Report a tool's exception, as a notice to the agent; of a held result, release it."""
         self._end(key, lambda tool, to: tool.fail(error, to))
         self.receive(key)
 
+    @in_step(None)
     def receive(self, key: Hashable) -> None:
         """Give the agent the end of a tool, whether held or not; a second call does nothing.
 
@@ -532,7 +560,7 @@ class ToolCalls:
     async def release(
         self, report: Callable[..., str], go_on: Callable[[Any], None], key: Hashable, *args: Any
     ) -> None:
-        """Report a call or a result, and go on after the release; not inside a step.
+        """Report a call or a result, and go on after the release; no step itself.
 
         Args:
             report: `call` or `complete`.
@@ -540,10 +568,10 @@ class ToolCalls:
             key: The framework's key of the call.
             args: The further arguments of `report`.
         """
-        guard = self._session.guard
-        await self._session.wait_until_released(guard.run(report, key, *args, default=""))
-        guard.run(go_on, key, default=None)
+        await self._session.wait_until_released(report(key, *args))
+        go_on(key)
 
+    @in_step(None)
     def give_up(self, error: BaseException, caller: Turn | None = None) -> None:
         """Fail the open calls of a turn, by default of all turns."""
         for key in [key for key, call in self._open.items() if caller in (None, call[0])]:

@@ -6,10 +6,11 @@ import os
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -144,18 +145,54 @@ def need_attributes(framework: str, owners: Iterable[Any], names: Iterable[str])
             raise _another_way(framework, f"{kind.__name__} has no {', '.join(missing)}")
 
 
-def need_one_name(agents: Iterable[str]) -> None:
-    """Check for agents with the same name, as agents within a node may have.
+WITHIN = "name one of them otherwise, or wrap without inside=True"
+"""The advice about names of agents within agents."""
+
+
+def members_by_name(team: Any, name_of: Callable[[Any], str]) -> list[tuple[str, Any]]:
+    """The members of a team, which is a member itself, a list, or a mapping by name.
+
+    Args:
+        team: The team.
+        name_of: Returns the name of a member that is not given by name.
+    """
+    if isinstance(team, Mapping):
+        return [(str(name), member) for name, member in team.items()]
+    listed = team if isinstance(team, Sequence) else [team]
+    return [(name_of(member), member) for member in listed]
+
+
+def agents_by_name(members: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Agents by name, each once.
+
+    Raises:
+        SettingsError: Two agents have the same name, or an agent has two names.
+    """
+    named = {(name, id(agent)): agent for name, agent in members}
+    need_one_name(name for name, _ in named)
+    agents = {name: agent for (name, _), agent in named.items()}
+    for name, other in combinations(agents, 2):
+        if agents[name] is agents[other]:
+            raise SettingsError(f"the agent {other!r} stands in the team under two names")
+    return agents
+
+
+def need_one_name(
+    agents: Iterable[str],
+    advice: str = "name them, or give them by name: dig.wrap({'NAME': agent, ..})",
+) -> None:
+    """Check for agents with the same name.
+
+    Args:
+        agents: The names of the agents.
+        advice: The end of the message: what to do.
 
     Raises:
         SettingsError: Two agents have the same name; the message says which name.
     """
     for name, count in Counter(agents).items():
         if count > 1:
-            raise SettingsError(
-                f"two agents would be called {name!r}, one of them within another; "
-                "name one of them otherwise, or wrap without inside=True"
-            )
+            raise SettingsError(f"two agents are called {name!r}: {advice}")
 
 
 def need_version(package: str, at_least: str, below: str, extra: str) -> str:

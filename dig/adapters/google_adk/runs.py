@@ -22,7 +22,7 @@ from google.adk.tools import FunctionTool
 from google.adk.workflow import BaseNode
 from google.genai import types
 
-from dig.adapters.base import NOTE, CalledOffError, HookedCall, Patches, Session, ToolCalls, inside
+from dig.adapters.base import CalledOffError, HookedCall, Patches, Session, ToolCalls, inside
 from dig.errors import BudgetExceeded, BudgetStop, SettingsError
 
 from .words import is_agent, is_end, text_of, words_of
@@ -122,8 +122,10 @@ class Invocation:
 
 def question_of(ctx: InvocationContext) -> Any:
     """The question to an agent: the latest words visible to the agent."""
-    branch, events = ctx.branch or "", reversed(ctx.session.events)
-    visible = (it for it in events if not (branch and it.branch) or branch.startswith(it.branch))
+    branch, events = f"{ctx.branch}.", reversed(ctx.session.events)  # `a.b` lies not within `a.b2`
+    visible = (
+        it for it in events if not (ctx.branch and it.branch) or branch.startswith(f"{it.branch}.")
+    )
     return next(filter(None, (words_of(it.content) for it in visible)), words_of(ctx.user_content))
 
 
@@ -141,7 +143,7 @@ class AgentPlugin(BasePlugin):  # type: ignore[misc]
         self._run, self._agent, self._session = run, agent, run.team.session
         self._tools, self._spoken, self._bounced = ToolCalls(self._session), list[Event](), Event()
         self._added: list[tuple[int, types.Content]] = []  # with the place in the conversation
-        self._length = self._notes = 0  # of the conversation; of the notes in it
+        self._length = 0  # of the conversation
         self._is_over = self._is_last = False  # answered, or handed over; at its last request
 
     async def events(self, original: Callable[..., Events], ctx: InvocationContext) -> Events:
@@ -152,6 +154,7 @@ class AgentPlugin(BasePlugin):  # type: ignore[misc]
             ctx: The context of the run.
         """
         call = self._call = self._run.call_of(self._agent, ctx)
+        call.shown_notes = 0  # notes stand in the requests of one run of the agent
         manager = copy(ctx.plugin_manager)
         manager.plugins = [it for it in manager.plugins if not isinstance(it, AgentPlugin)] + [self]
         ctx = ctx.model_copy(update={"plugin_manager": manager})
@@ -225,7 +228,7 @@ class AgentPlugin(BasePlugin):  # type: ignore[misc]
     async def _answer(self, event: Event) -> bool:
         """Hand over the answer; returns whether the answer has come back."""
         call, words = self._call, words_of(event.content)
-        self._give_up()
+        self._tools.give_up(NEVER_TOLD)
         if event.error_code and not words:
             self._is_over = True
             call.fail(RuntimeError(f"{event.error_code}: {event.error_message}"))
@@ -236,17 +239,14 @@ class AgentPlugin(BasePlugin):  # type: ignore[misc]
             words = words_of(self._spoken[-2].content)  # what the task's last call says
         if isinstance(words, str) and words:
             self._run.words = words
-        if await call.answer(words):
-            if self._take_notes(event):
-                self._bounced = event
-                return True
-            call.may_bounce = False  # nothing to go on with: the monitor has failed
-            await call.answer(words)
-        self._is_over = True
-        return False
+        if notes := await call.answer_or_go_on(words):
+            self._bounced = event
+            self._add(event.content, *_from_user(notes))
+        self._is_over = not notes
+        return bool(notes)
 
     def _hand_over(self, to: str, reason: str | None) -> None:
-        self._give_up()
+        self._tools.give_up(NEVER_TOLD)
         text = "\n".join(filter(None, (text_of(event.content) for event in self._spoken)))
         parts = {"said": text, "with": reason}
         payload = {"handoff": to, **{name: text for name, text in parts.items() if text}}
@@ -260,7 +260,7 @@ class AgentPlugin(BasePlugin):  # type: ignore[misc]
         self._check_budget()
         contents = llm_request.contents
         self._length = len(contents)
-        self._take_notes()
+        self._add(*_from_user(self._call.new_notes()))
         for place, content in reversed(self._added):
             contents.insert(place, content)
 
@@ -292,31 +292,15 @@ class AgentPlugin(BasePlugin):  # type: ignore[misc]
         self, *, tool: Any, tool_args: Any, tool_context: Any, error: Exception
     ) -> dict[str, Any] | None:
         """Report the error of a tool; an error at a limit becomes a note to the agent."""
-        key = tool_context.function_call_id
-        self._session.guard.run(self._tools.fail, key, error, default=None)
+        self._tools.fail(tool_context.function_call_id, error)
         if not isinstance(error, LIMITS) or not (self._is_last or self._call.hands_back(error)):
             return None
         self._is_last = True
         return {"error": self._call.turn.notes[-1]}
 
-    def _take_notes(self, answer: Any = None) -> bool:
-        """Add new notes to the conversation, after a bounced answer.
-
-        Returns:
-            Whether there are any.
-        """
-        none: tuple[str, ...] = ()
-        notes = self._session.guard.run(self._call.turn.listen, default=none)
-        fresh = notes[self._notes :]
-        contents = [answer.content] if fresh and answer is not None else []
-        contents += [types.UserContent(NOTE.format(note)) for note in fresh]  # notes quote agents
+    def _add(self, *contents: Any) -> None:
+        """Add messages to the conversation, at its present end."""
         self._added += [(self._length, content) for content in contents]
-        self._notes = len(notes)
-        return bool(fresh)
-
-    def _give_up(self) -> None:
-        """Fail the open tools of the agent."""
-        self._session.guard.run(self._tools.give_up, NEVER_TOLD, default=None)
 
     def _check_budget(self) -> None:
         """Refuse a request to a model at a limit, except the entry agent's last.
@@ -330,6 +314,11 @@ class AgentPlugin(BasePlugin):  # type: ignore[misc]
         account = self._call.refused()
         if account is not None:
             raise LlmCallsLimitExceededError(account.note)
+
+
+def _from_user(notes: list[str]) -> list[types.UserContent]:
+    """Notes as messages of the user: notes quote agents."""
+    return [types.UserContent(note) for note in notes]
 
 
 # --- what is replaced ---

@@ -48,7 +48,7 @@ def nodes_of(team: Any) -> list[BaseNode]:
         waiting += [tool.agent for tool in tools if isinstance(tool, AgentTool)]
         if isinstance(node, Workflow) and node.graph is not None:
             waiting += node.graph.nodes
-    need_one_name(reporters(nodes))
+    need_one_name(reporters(nodes), "name one of them otherwise")
     return nodes
 
 

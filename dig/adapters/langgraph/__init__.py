@@ -63,7 +63,7 @@ def plan(
     root = _team(team, shared, inside)
     graphs = tuple(root.graphs())
     agents = tuple(name for part in graphs for name in (part.start, *part.nodes, part.end))
-    base.need_one_name(agents)
+    base.need_one_name(agents, base.WITHIN)
 
     def attach(session: base.Session) -> base.Attached:
         shared.session = session

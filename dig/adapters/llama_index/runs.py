@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -49,7 +49,7 @@ class WatchedRun:
         self._call = HookedCall(session, entry, question, limits=(WorkflowTimeoutError,))
         self._tools, self._shows_tools = ToolCalls(session), tools
         self._has_begun = self._is_last = self._is_over = False
-        self._shown_notes = self._repeated = 0
+        self._repeated = 0
         self._output: AgentOutput | None = None
         self._bounced: AgentOutput | None = None
         self._waiting: list[tuple[str, str]] = []  # tools that wait for an event from outside
@@ -79,7 +79,7 @@ class WatchedRun:
             except Exception as error:
                 if self._bounced is None or isinstance(error, BudgetExceeded):
                     raise
-                return await self._let_first_stand(repr(error))
+                return await self._let_first_stand(error)
         usage = output.raw.get("usage") if isinstance(output.raw, Mapping) else None
         if isinstance(usage, Mapping):
             self._call.turn.spend({"model": output.raw.get("model"), **usage})
@@ -91,38 +91,33 @@ class WatchedRun:
         """Call a tool, inside the turn of the agent."""
         if not self._has_begun:  # of a conversation that was stored while this tool waited
             await self._begin(await context.store.get("current_agent_name", self.agent))
-        turn, name, guard = self._call.turn, tool.metadata.get_name(), self._session.guard
-        key, call = (name, repr(arguments)), object()
+        turn, name, tools = self._call.turn, tool.metadata.get_name(), self._tools
+        guard, key, call = self._session.guard, (name, repr(arguments)), object()
         if key in self._waiting:
             self._waiting.remove(key)
             guard.run(turn.resumes, default=None)
         shows = self._shows_tools and name != HANDOFF_TOOL
         if shows:
-            event = guard.run(self._tools.call, call, turn, name, arguments, default="")
-            await self._session.wait_until_released(event)
-            guard.run(self._tools.begin, call, default=None)
+            await tools.release(tools.call, tools.begin, call, turn, name, arguments)
         try:
             with inside(turn):
                 output = await original(context, tool, arguments)
             if shows and not output.is_error:
-                event = guard.run(self._tools.complete, call, output.content, default="")
-                await self._session.wait_until_released(event)
-                guard.run(self._tools.receive, call, default=None)
+                await tools.release(tools.complete, tools.receive, call, output.content)
         except BaseException as error:
-            guard.run(self._tools.fail, call, error, default=None)
+            tools.fail(call, error)
             if isinstance(error, WaitingForEvent):
                 self._waiting.append(key)
                 guard.run(turn.waits, default=None)
             raise
         if shows and output.is_error:
-            raised = output.exception or RuntimeError(output.content)
-            guard.run(self._tools.fail, call, raised, default=None)
+            tools.fail(call, output.exception or RuntimeError(output.content))
         return output
 
     def fail(self, error: BaseException) -> None:
         """End a run without an answer."""
         self._is_over = True
-        self._session.guard.run(self._tools.give_up, CALLED_OFF, default=None)
+        self._tools.give_up(CALLED_OFF)
         self._call.fail(CALLED_OFF if isinstance(error, WorkflowCancelledByUser) else error)
 
     def end(self, task: Any) -> None:
@@ -151,7 +146,7 @@ class WatchedRun:
             call.give_floor(name, *self._handoffs(name))
         elif name != self.agent:
             call.readdress(name)
-        self._has_begun, self.agent, self._shown_notes = True, name, 0
+        self._has_begun, self.agent = True, name
         try:
             await call.begin()
         except BudgetStop as stop:
@@ -176,18 +171,12 @@ class WatchedRun:
     def _check_budget(self) -> None:
         if self._session.budget is None or self._is_last:
             return
-        events = (event.id for event in self._call.turn.events)
-        account = self._session.refuses(*events, but="turns")
+        account = self._call.refused()
         if account is not None:
             error = WorkflowRuntimeError(account.note)
             if not self._call.hands_back(error):
                 raise error
             self._is_last = True
-
-    def _notes(self) -> list[str]:
-        none: tuple[str, ...] = ()
-        notes = self._session.guard.run(self._call.turn.listen, default=none)
-        return [NOTE.format(note) for note in notes]
 
     async def _annotate(self, agent: Any, context: Any, messages: list[Any]) -> list[Any]:
         """Put new notes at the end of a conversation."""
@@ -195,15 +184,14 @@ class WatchedRun:
         # before the answer, since the scratchpad of an agent comes after all messages.
         if self._repeated:
             messages, self._repeated = messages[: -self._repeated - 1], 0
-        notes = self._notes()
-        fresh, self._shown_notes = notes[self._shown_notes :], len(notes)
+        fresh = self._call.new_notes()
         if key := getattr(agent, "reasoning_key", ""):
             steps = [ObservationReasoningStep(observation=note) for note in fresh]
         # After a message of the user an agent would have to make its first choice again.
         elif getattr(agent, "initial_tool_choice", None) is None:
             key, steps = getattr(agent, "scratchpad_key", ""), _from_user(fresh)
         if not key:
-            return [*messages, *_from_user(notes)]
+            return [*messages, *_from_user(map(NOTE.format, self._call.turn.notes))]
         if fresh:
             await context.store.set(key, [*await context.store.get(key, default=[]), *steps])
         return messages
@@ -215,27 +203,24 @@ class WatchedRun:
             if self._is_last and output.tool_calls:
                 call.hands_back(WorkflowRuntimeError("the last turn was no answer"))
             if self._bounced is not None and steps_left <= 1:
-                return await self._let_first_stand("no steps are left")
+                return await self._let_first_stand(WorkflowRuntimeError("no steps are left"))
             if steps_left < 1:
                 call.limits = (*call.limits, WorkflowRuntimeError)
             self._output = output
             return output
         call.may_bounce = steps_left > 1 and not self._is_last
-        if await call.answer(_text(output)):
-            if notes := self._notes()[self._shown_notes :]:
-                self._bounced = output.model_copy()
-                output.retry_messages, self._repeated = _from_user(notes), len(notes)
-                return output
-            call.may_bounce = False  # nothing to go on with: the monitor has failed
-            await call.answer(_text(output))
-        self._is_over = True
+        notes = await call.answer_or_go_on(_text(output))
+        if notes:
+            self._bounced = output.model_copy()
+            output.retry_messages, self._repeated = _from_user(notes), len(notes)
+            call.shown_notes -= len(notes)  # the next step puts them into the scratchpad
+        self._is_over = not notes
         return output
 
-    async def _let_first_stand(self, reason: str) -> Any:
+    async def _let_first_stand(self, error: Exception) -> Any:
         """Answer with the bounced answer, for lack of a better answer."""
-        guard, detail = self._session.guard, {"agent": self.agent, "why": reason}
-        guard.run(guard.incident, "bounce failed", detail, default=None)
-        self._call.may_bounce, self._is_over = False, True
+        self._call.keep_answer(error)
+        self._is_over = True
         await self._call.answer(_text(self._bounced))
         return self._bounced
 
@@ -246,6 +231,6 @@ def _text(output: Any) -> str:
     return text.partition("Answer:")[2].strip() or text
 
 
-def _from_user(notes: list[str]) -> list[ChatMessage]:
+def _from_user(notes: Iterable[str]) -> list[ChatMessage]:
     """Messages of the user, since notes quote agents."""
     return [ChatMessage(role="user", content=note) for note in notes]

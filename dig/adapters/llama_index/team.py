@@ -10,7 +10,14 @@ from llama_index.core.agent.workflow import AgentWorkflow, BaseWorkflowAgent
 from llama_index.core.workflow import Context, StartEvent
 from workflows.handler import WorkflowHandler
 
-from dig.adapters.base import Patches, Session, as_payload, need_attributes
+from dig.adapters.base import (
+    Patches,
+    Session,
+    agents_by_name,
+    as_payload,
+    members_by_name,
+    need_attributes,
+)
 from dig.errors import SettingsError
 
 from .runs import WatchedRun, running
@@ -25,31 +32,18 @@ def members_of(team: Any) -> tuple[dict[str, Any], list[Any]]:
     need_attributes("LlamaIndex", (WorkflowHandler,), ("ctx", "_wait_for_result"))
     need_attributes("LlamaIndex", (AgentWorkflow,), ("run", "_call_tool"))
     need_attributes("LlamaIndex", (BaseWorkflowAgent,), ("run", "_call_tool", "take_step"))
-    if isinstance(team, Mapping):
-        members = [(str(name), member) for name, member in team.items()]
-    else:
-        listed = team if isinstance(team, Sequence) else [team]
-        members = [(getattr(member, "name", ""), member) for member in listed]
-    agents: dict[str, Any] = {}
+    members = members_by_name(team, lambda member: getattr(member, "name", ""))
     workflows = [member for _, member in members if isinstance(member, AgentWorkflow)]
     for workflow in workflows:
         members += workflow.agents.items()
-    for name, member in members:
-        if isinstance(member, AgentWorkflow):
-            continue
+    agents = [named for named in members if not isinstance(named[1], AgentWorkflow)]
+    for _, member in agents:
         if not isinstance(member, BaseWorkflowAgent):
             raise SettingsError(
                 f"{type(member).__name__} is no AgentWorkflow and no agent of LlamaIndex; the "
                 "steps of a plain Workflow are no agents: wrap the agents that it runs"
             )
-        if agents.setdefault(name, member) is not member:
-            raise SettingsError(
-                f"two agents are called {name!r}: name them, or give them by name: "
-                "dig.wrap({'NAME': agent, ..})"
-            )
-        if sum(member is agent for agent in agents.values()) > 1:
-            raise SettingsError(f"the agent {name!r} stands in the team under two names")
-    return agents, workflows
+    return agents_by_name(agents), workflows
 
 
 class WatchedWorkflows:

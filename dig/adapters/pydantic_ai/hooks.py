@@ -12,7 +12,7 @@ from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, User
 from pydantic_ai.result import FinalResult
 from pydantic_graph import End
 
-from dig.adapters.base import NOTE, CalledOffError, HookedCall, Session, ToolCalls
+from dig.adapters.base import CalledOffError, HookedCall, Session, ToolCalls
 from dig.errors import BudgetExceeded, BudgetStop
 
 LIMITS = (BudgetExceeded, BudgetStop, UsageLimitExceeded)
@@ -35,7 +35,6 @@ class RunHooks(AbstractCapability[Any]):  # type: ignore[misc]
         """
         self._session, self._call, self._shows_tools = session, call, tools
         self._tools = ToolCalls(session)
-        self._shown_notes = 0
         self._is_answered = self._is_last = False
         self._bounced: FinalResult[Any] | None = None
 
@@ -46,7 +45,7 @@ class RunHooks(AbstractCapability[Any]):  # type: ignore[misc]
     async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
         """Check the budget, and put new notes into the conversation."""
         self._check_budget()
-        if notes := self._new_notes():
+        if notes := _from_user(self._call.new_notes()):
             last = request_context.messages[-1]
             annotated = replace(last, parts=[*last.parts, *notes])
             # The conversation is kept, so that a note stands in it once.
@@ -90,14 +89,11 @@ class RunHooks(AbstractCapability[Any]):  # type: ignore[misc]
         has_requests = limit is None or ctx.usage.requests < limit
         asks = isinstance(result.data.output, DeferredToolRequests)
         self._call.may_bounce &= has_requests and not asks
-        if not await self.hand_over(result.data.output):
-            return result
-        if not (notes := self._new_notes()):  # nothing to go on with: the monitor has failed
-            self._call.may_bounce = False
-            await self.hand_over(result.data.output)
+        notes = await self.hand_over(result.data.output)
+        if not notes:
             return result
         self._bounced = result.data
-        return ModelRequestNode(ModelRequest(parts=notes))
+        return ModelRequestNode(ModelRequest(parts=_from_user(notes)))
 
     async def on_node_run_error(self, ctx: Any, *, node: Any, error: Exception) -> Any:
         """Let the first answer stand if the agent cannot give another one."""
@@ -106,25 +102,25 @@ class RunHooks(AbstractCapability[Any]):  # type: ignore[misc]
         self._call.keep_answer(error)
         return End(self._bounced)
 
-    async def hand_over(self, output: Any) -> bool:
-        """Hand over the answer, once; returns whether the answer has come back."""
+    async def hand_over(self, output: Any) -> list[str]:
+        """Hand over the answer, once; returns new notes if the answer has come back."""
         if self._is_answered:
-            return False
-        self._session.guard.run(self._tools.give_up, NEVER_TOLD, default=None)
-        is_back = await self._call.answer(output)
-        self._is_answered = not is_back
-        return is_back
+            return []
+        self._tools.give_up(NEVER_TOLD)
+        notes = await self._call.answer_or_go_on(output)
+        self._is_answered = not notes
+        return notes
 
     async def _show_tool(
         self, call: ToolCallPart, args: Any, handler: Callable[[Any], Awaitable[Any]]
     ) -> Any:
-        guard, tools, key = self._session.guard, self._tools, call.tool_call_id
+        tools, key = self._tools, call.tool_call_id
         await tools.release(tools.call, tools.begin, key, self._call.turn, call.tool_name, args)
         try:
             result = await handler(args)
             await tools.release(tools.complete, tools.receive, key, result)
         except BaseException as error:
-            guard.run(tools.fail, key, error, default=None)
+            tools.fail(key, error)
             raise
         return result
 
@@ -144,10 +140,7 @@ class RunHooks(AbstractCapability[Any]):  # type: ignore[misc]
             if not self._call.hands_back(error):
                 raise error
 
-    def _new_notes(self) -> list[UserPromptPart]:
-        """New notes for the agent, as parts of the user: notes quote agents."""
-        none: tuple[str, ...] = ()
-        notes = self._session.guard.run(self._call.turn.listen, default=none)
-        fresh = notes[self._shown_notes :]
-        self._shown_notes = len(notes)
-        return [UserPromptPart(NOTE.format(note)) for note in fresh]
+
+def _from_user(notes: list[str]) -> list[UserPromptPart]:
+    """Notes as parts of the user: notes quote agents."""
+    return [UserPromptPart(note) for note in notes]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -14,8 +14,10 @@ from dig.adapters.base import (
     HookedCall,
     Patches,
     Session,
+    agents_by_name,
     as_payload,
     inside,
+    members_by_name,
     need_attributes,
 )
 from dig.errors import SettingsError
@@ -47,26 +49,13 @@ def agents_of(team: Any) -> dict[str, Agent[Any, Any]]:
     need_attributes("Pydantic AI", (Agent,), ("iter", "run_stream"))
     need_attributes("Pydantic AI", (AbstractCapability,), HOOKS)
     need_attributes("Pydantic AI", (RunContext,), ("messages", "usage", "usage_limits"))
-    if isinstance(team, Mapping):
-        named: Iterable[tuple[str, Any]] = ((str(name), agent) for name, agent in team.items())
-    else:
-        members = team if isinstance(team, Sequence) else [team]
-        named = ((getattr(agent, "name", None) or "agent", agent) for agent in members)
-    agents: dict[str, Agent[Any, Any]] = {}
-    for name, agent in named:
+    named = members_by_name(team, lambda agent: getattr(agent, "name", None) or "agent")
+    for _, agent in named:
         if not isinstance(agent, Agent):
             raise SettingsError(
                 f"{type(agent).__name__} is no pydantic_ai.Agent; wrap the agent that it runs"
             )
-        if name in agents:
-            raise SettingsError(
-                f"two agents are called {name!r}: name them, or give them by name: "
-                "dig.wrap({'NAME': agent, ..})"
-            )
-        if any(agent is other for other in agents.values()):
-            raise SettingsError(f"the agent {name!r} stands in the team twice")
-        agents[name] = agent
-    return agents
+    return agents_by_name(named)
 
 
 class WatchedAgents:
