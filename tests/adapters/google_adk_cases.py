@@ -83,7 +83,7 @@ FRAMEWORKS = [
         going_round=[scenario(ping_pong, drive) for drive in (ask_at_most, stream_at_most)],
         unsolved="LlmCallsLimitExceededError", solved="'solved'",
         asking=[scenario(twice)], told="'done twice'", crowded=crowded,
-        faults=FAULTS, at_least=4, fragile=PLAIN, finding=watching(),
+        faults=FAULTS, fragile=PLAIN, finding=watching(),
         broken_in=[*(one for one in SCENARIOS if one.name in PLAIN), scenario(early)],
         tapped=SCENARIOS[:1],
         refused=[

@@ -69,7 +69,7 @@ FRAMEWORKS = [
         ),
         marks=teams.CANCELLED, healing=watching(),
         asking=[scenario(twice)], told="'answer': 'done twice'",
-        faults=FAULTS, at_least=4, fragile=PLAIN, finding=watching(),
+        faults=FAULTS, fragile=PLAIN, finding=watching(),
         broken_in=[*(one for one in SCENARIOS if one.name in PLAIN), scenario(early)],
         tapped=SCENARIOS[:1],
         refused=[
