@@ -422,7 +422,7 @@ class HookedCall(Call):
         return []
 
     def new_notes(self) -> list[str]:
-        """The texts of the notes that the agent has not had yet."""
+        """Return the texts of the notes that are new to the agent."""
         none: tuple[str, ...] = ()
         notes = self.guard.run(self.turn.listen, default=none)
         fresh, self.shown_notes = notes[self.shown_notes :], len(notes)

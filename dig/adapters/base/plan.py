@@ -150,7 +150,7 @@ WITHIN = "name one of them otherwise, or wrap without inside=True"
 
 
 def members_by_name(team: Any, name_of: Callable[[Any], str]) -> list[tuple[str, Any]]:
-    """The members of a team, which is a member itself, a list, or a mapping by name.
+    """Name the members of a team: one object, a list, or a mapping by name.
 
     Args:
         team: The team.
@@ -163,7 +163,7 @@ def members_by_name(team: Any, name_of: Callable[[Any], str]) -> list[tuple[str,
 
 
 def agents_by_name(members: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Agents by name, each once.
+    """Make a table of agents by name, and refuse two of one name.
 
     Raises:
         SettingsError: Two agents have the same name, or an agent has two names.
