@@ -139,7 +139,7 @@ class Headlines:
             return f"{stop}, {after} in"
         if cause == "limit":
             h = graph.history
-            turns = [v for v, a in enumerate(h.activation_ids) if graph.concerns(a, sources)]
+            turns = graph.activations_about(sources)
             agents = [*dict.fromkeys(base_name(h.agent(v)) for v in turns)]
             number = counted(len(turns), "turn") + (f" of {_list_agents(agents)}" if agents else "")
             return f"the {noun} ended at a limit of its framework{error}, after {number}"
@@ -235,11 +235,8 @@ def never_started(
             recipients |= dict.fromkeys(map(base_name, to))
     if not recipients:
         return []
-    # One walk through the history for all agents: this happens only when a request has failed.
-    for v, number in enumerate(h.agent_of):
-        about = base_name(h.agent_names[number])
-        if about in recipients and graph.concerns(h.activation_ids[v], sources):
-            del recipients[about]
+    for v in graph.activations_about(sources):
+        recipients.pop(base_name(h.agent(v)), None)
     return list(recipients)
 
 

@@ -87,10 +87,9 @@ class PathFinder:
 
     def latest_about(self, subject: Any) -> str | None:
         """The latest activation about the event of a subject, or of the run; ``None``: none."""
-        graph, h, sources = self.graph, self._history, self.graph.sources_about(subject)
-        started = bisect_right(h.t_start, self._until)
-        names = (h.activation_ids[v] for v in reversed(range(started)))
-        return next((name for name in names if graph.concerns(name, sources)), None)
+        numbers = self.graph.activations_about(self.graph.sources_about(subject))
+        at = bisect_right(numbers, self._until, key=self._history.t_start.__getitem__)
+        return self._history.activation_ids[numbers[at - 1]] if at else None
 
     def fate(self, event: str, activation: str) -> FateName | None:
         """The fate of an event in an activation; ``None`` if the activation had not ended."""

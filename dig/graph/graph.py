@@ -17,7 +17,7 @@ from dig._util.ranges import NOTHING, RangeSet, union
 from . import retention
 from .coverage import provenance, unconsumed_work
 from .graph_state import GraphState
-from .lineage import PAST, ancestors, roots_of, roots_of_activation
+from .lineage import PAST, activations_about, ancestors, roots_of, roots_of_activation
 from .records import KINDS, Record
 from .rewrites import STEPS
 from .rules import check_moment
@@ -158,6 +158,13 @@ class InteractionGraph(GraphState):
     def concerns(self, activation: str, sources: RangeSet | None) -> bool:
         """Whether an activation is about some sources; ``None``: about the run as a whole."""
         return sources is None or not self.activation_sources(activation).isdisjoint(sources)
+
+    def activations_about(self, sources: RangeSet | None) -> list[int]:
+        """The numbers of the activations that `concerns` says yes to, in order of start."""
+        h = self.history
+        if sources is None:
+            return [*range(len(h.activation_ids))]
+        return activations_about(h, sources)
 
     def root_numbers(self, name: str) -> RangeSet:
         """The roots of an event or of an ended activation, as numbers for `root`."""

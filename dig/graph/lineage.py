@@ -43,6 +43,28 @@ def sources_of(history: History, n: int) -> RangeSet:
     return union([own, *(history.cut[v][1] for v in behind if v in history.cut)])
 
 
+def activations_about(history: History, sources: RangeSet) -> list[int]:
+    """The activations with an input event of some of the sources, in order of start."""
+    # One walk ahead: to walk back from each activation takes the square of a long conversation.
+    numbers, about = {*sources}, list[int]()
+    behind = bytearray(len(history.activation_ids))
+
+    def concerns(n: int) -> bool:
+        generator = history.generator[n]
+        if generator == FROM_OUTSIDE:
+            return bisect_left(history.source_events, n) in numbers
+        return generator >= 0 and bool(behind[generator])
+
+    for v in range(len(behind)):
+        cut = history.cut.get(v)
+        behind[v] = any(map(concerns, history.inputs(v))) or (
+            cut is not None and not cut[1].isdisjoint(sources)
+        )
+        if any(concerns(edge.event) for edge in history.edges(v)):
+            about.append(v)
+    return about
+
+
 def _roots(history: History, events: Iterable[int]) -> RangeSet:
     behind, _ = _walk(history, events)
     own = RangeSet.of(sorted(r for v in behind if (r := history.root_number[v]) >= 0))

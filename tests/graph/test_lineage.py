@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 from itertools import pairwise
+from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from dig.graph.codec import decode
 from dig.graph.graph import InteractionGraph
 from tests.histories import arrive, emit, trace, turn
 from tests.oracle import Row
+from tests.random_traces import random_trace
 
 numbers = st.sets(st.integers(0, 40))
 
@@ -117,3 +119,20 @@ def test_a_merging_conversation_keeps_its_lineage_compact() -> None:
     assert graph.sources(f"s{count - 1}") == {f"p{n}" for n in range(count)}
     last = graph.event(f"s{count - 1}")
     assert [list(last.roots.pairs()), list(last.sources.pairs())] == [[(0, count)]] * 2
+
+
+def test_the_activations_about_a_request_are_those_that_concern_it() -> None:
+    """One walk ahead says the same as a walk back from each of them, also in sessions."""
+    asked = 0
+    for seed in range(60):
+        graph = InteractionGraph()
+        for row in random_trace(Random(seed)):
+            graph.apply(decode(row))
+        history = graph.history
+        for number in range(len(history.source_events)):
+            sources = RangeSet.single(number)
+            ids = enumerate(history.activation_ids)
+            about = [v for v, activation in ids if graph.concerns(activation, sources)]
+            assert graph.activations_about(sources) == about
+            asked += len(about)
+    assert asked > 500
