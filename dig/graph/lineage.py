@@ -44,7 +44,7 @@ def sources_of(history: History, n: int) -> RangeSet:
 
 
 def activations_about(history: History, sources: RangeSet) -> list[int]:
-    """The activations with an input event of some of the sources, in order of start."""
+    """Collect the activations with an input event of some sources, in order of start."""
     # One walk ahead: to walk back from each activation takes the square of a long conversation.
     numbers, about = {*sources}, list[int]()
     behind = bytearray(len(history.activation_ids))

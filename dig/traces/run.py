@@ -63,12 +63,12 @@ class RecordedEvent:
 
     @property
     def us(self) -> int:
-        """The moment at which it was generated, in microseconds."""
+        """The moment of generation, in microseconds."""
         return self.run.times[self.t]
 
     @property
     def payload(self) -> Any:
-        """The payload; of a stored run it is read from the file."""
+        """The payload; of a stored run, read from the file."""
         record = self.run.records[self.t]
         return record.payload if isinstance(record, kinds.Emit) else None
 
@@ -97,7 +97,7 @@ class RecordedActivation:
 
     @property
     def fates(self) -> dict[str, str]:
-        """The fates that its end names, by event; `RecordedRun.fates` has the implied ones."""
+        """The fates in the record of the end, by event; `RecordedRun.fates` adds implied fates."""
         return {each.event: each.fate for each in self.end.fates} if self.end else {}
 
     def with_fate(self, fate: str) -> list[str]:

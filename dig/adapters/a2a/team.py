@@ -47,7 +47,7 @@ class Member(NamedTuple):
 
 
 def is_member(agent: Any) -> bool:
-    """Whether an object is a client, an executor, or a request handler with one."""
+    """Whether an object is a client, an executor, or a request handler with an executor."""
     return isinstance(getattr(agent, "agent_executor", agent), Client | AgentExecutor)
 
 

@@ -532,7 +532,7 @@ class ToolCalls:
 
     @in_step("")
     def complete(self, key: Hashable, result: Any) -> str:
-        """Report a tool's result; the agent has it unless a gate keeps it.
+        """Report a tool's result to the agent, unless a gate keeps the result.
 
         Returns:
             The event; await `Session.wait_until_released`, then `receive`.

@@ -41,7 +41,7 @@ logger = masking_logger("dig")
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run directory, as pruning sees it.
+    """A run directory before pruning.
 
     Attributes:
         path: The directory.

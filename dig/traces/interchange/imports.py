@@ -135,7 +135,7 @@ def _fitting(path: Path, head: str) -> str:
 
 
 def is_trace(head: str) -> bool:
-    """Whether a file that begins like this is a trace of ours."""
+    """Whether a file with such a beginning is a trace of dig."""
     # A run's own words may look like any format; with quotation marks a key is no word.
     return '"kind":"run"' in head.partition("\n")[0].replace(" ", "")
 

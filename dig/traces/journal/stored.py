@@ -1,4 +1,4 @@
-"""The records of a trace that stay in their files until they are asked for."""
+"""The records of a trace, left in the files until somebody asks for a record."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LATEST = 256
 
 
 class StoredRecords(Sequence[Record]):
-    """The records of a trace that was read and checked, read again when they are asked for.
+    """The records of a checked trace, each read again on demand.
 
     Only the place of each line is in memory, so a run of any size costs little. A file that is
     written on meanwhile changes nothing: lines are only appended.
@@ -40,7 +40,7 @@ class StoredRecords(Sequence[Record]):
         weakref.finalize(self, _close, self._files)
 
     def add(self, line: Line) -> None:
-        """Add the line that was read last."""
+        """Add the latest line."""
         if not self._paths or self._paths[-1] != line.file:
             self._firsts.append(len(self._places))
             self._paths.append(line.file)
