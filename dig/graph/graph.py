@@ -160,7 +160,7 @@ class InteractionGraph(GraphState):
         return sources is None or not self.activation_sources(activation).isdisjoint(sources)
 
     def activations_about(self, sources: RangeSet | None) -> list[int]:
-        """Number the activations about some sources, in order of start; ``None``: all activations."""
+        """Number the activations about some sources, in order of start; ``None``: all."""
         h = self.history
         if sources is None:
             return [*range(len(h.activation_ids))]
