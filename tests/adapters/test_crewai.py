@@ -375,6 +375,23 @@ def test_between_tasks_the_crew_hands_back_the_latest_output(kick: Kick) -> None
     assert session.result().partial and session.statistics().open_turns == 0
 
 
+@pytest.mark.parametrize("before", [0, 1])
+@pytest.mark.parametrize("kick", WAYS)
+def test_an_output_handed_back_at_the_limit_stands_for_the_last_task(
+    kick: Kick, before: int
+) -> None:
+    """Also if the agent of an earlier task had the first turn of the request."""
+    last = agent(Script(), "z", says("z done"))
+    built = spending(Script())
+    tasks = [task("warm up", last)] * before + [*built.tasks, task("print it", last)]
+    built = dig.wrap(crew(*tasks, agents=built.agents), budget={"turns": 4 + before})
+    result = kick(built)
+    session = dig.session_of(built)
+    dig.unwrap(built)
+    assert [output.raw for output in result.tasks_output][before:] == ["half", "half"]
+    assert session.result().partial and session.statistics().open_turns == 0
+
+
 @pytest.mark.parametrize("kick", WAYS)
 def test_a_crew_without_any_output_fails_at_the_limit(kick: Kick) -> None:
     def build() -> Any:

@@ -81,6 +81,13 @@ class Kickoff:
         is_checked = bool(task.guardrail or task.guardrails)
         return self._is_entry and task is self._crew.tasks[-1] and not is_checked
 
+    @property
+    def is_at_limit(self) -> bool:
+        """Whether the budget is used up, and there is an output to hand back."""
+        events = (event.id for event in self.call.turn.events)
+        refuses = self.call.guard.session.refuses
+        return self.output is not None and refuses(*events) is not None
+
     def hand_back(self) -> Any:
         """Answer with the latest output, at a limit of the budget."""
         if not self.is_over:
@@ -108,7 +115,7 @@ class CrewTaskCall(Call):
         self._work, self._kickoff = Work(task), kickoff
         crew = kickoff.call.turn if kickoff is not None else None
         self._crew = crew if crew is not None and crew.is_open else None
-        self._is_last = kickoff is not None and kickoff.is_last(task)
+        self._is_last = kickoff is not None and kickoff.is_last(task) and not kickoff.is_at_limit
         payload = {"task": task.description, "context": context} if context else task.description
         # By hand: the context is lost in threads.
         super().__init__(session, agent, payload, caller=self._crew)
