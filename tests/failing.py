@@ -12,7 +12,7 @@ from tests.histories import deliver, emit, final, row, start, trace
 from tests.oracle import Row
 
 ERROR = "ValueError: the hotel service answered 503. Try it later"
-RAISED = "`hotels` raised ValueError: the hotel service answered 503, 0.2 s in"
+RAISED = "`hotels` raised ValueError: the hotel service answered 503, at 0.2 s"
 FAILED = f"{RAISED}; `writer` never ran"
 LIMIT = "GraphRecursionError: Recursion limit of 12 reached. You can raise it"
 TEAM = ("planner", "hotels", "flights", "writer")

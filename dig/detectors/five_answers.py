@@ -14,15 +14,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from dig._util.text import counted, cut, join_clauses, name, one_line
-from dig.graph.records import base_name
 from dig.graph.words import MOST_NAMED, action_text, actions_text, moment
 
+from .answer_facts import AnswerFacts
 from .answers import FailureStep, FiveAnswers, Grade, InvolvedAgent
 from .describe import pattern_title
 from .headline import acting_agent
+from .holders import Holder
 from .patterns import BY_NAME
-from .rings import rings_without_answer
-from .run_so_far import EARLY, FailedTurns, PatternTally, RunSoFar
+from .rings import Ring
+from .run_so_far import EARLY, FailedTurns, PatternTally, RunSoFar, goal_text
 
 MOST_STEPS = 4
 NO_ANSWER = ("ended by an error", "left without an answer")
@@ -57,42 +58,8 @@ def five_answers(
     return _Writer(so_far, state, score or {}, cause or {}, place, private, date).answers(spent)
 
 
-class _Writer:
+class _Writer(AnswerFacts):
     """Writes the answers about a run."""
-
-    def __init__(
-        self, so_far: RunSoFar, state: str, score: Mapping[str, Any], cause: Mapping[str, Any],
-        place: str, private: bool, date: Callable[[int], str],
-    ) -> None:  # fmt: skip
-        self._run, self._state, self._score, self._cause = so_far, state, score, cause
-        self._place, self._private, self._origin = place, private, so_far.headline
-        if self._origin and self._origin.stage == "answer" and self._score.get("complete"):
-            self._origin = None  # the work was done by another agent
-        self._date, mistakes = date, self._score.get("mistakes")
-        rows = mistakes if isinstance(mistakes, list | tuple) else ()
-        self._mistakes = [row for row in rows if isinstance(row, Mapping) and "agent" in row]
-        self._is_short = self._score.get("complete") is False
-        self._session = bool(so_far.run and so_far.run.session)
-        is_over = so_far.finish or state == "cut off"
-        self._deserted = [a for a in self._activations() if a.waits]
-        self._waiting = [] if is_over else self._deserted
-        self._called_off = {
-            a: end for a, end in so_far.cancelled.items() if not so_far.goes_on(end)
-        }
-        self._tallies = dict(self._find_tallies())
-        self._is_open = bool(self._waiting) or not is_over
-
-    def _activations(self) -> list[Any]:
-        graph = self._run.graph
-        return [*graph.running.values()] if graph is not None and graph.t >= 0 else []
-
-    def _find_tallies(self) -> Iterator[tuple[str, PatternTally]]:
-        """The findings of the worst kind, errors or warnings, by pattern."""
-        by_severity = self._run.recorded or self._run.raised
-        tallies = by_severity.get("error") or by_severity.get("warning") or {}
-        for pattern, tally in tallies.items():
-            if not (self._origin and pattern == "FAIL"):  # the headline says that
-                yield pattern, tally
 
     def answers(self, spent: str) -> FiveAnswers:
         """Write all answers."""
@@ -168,7 +135,9 @@ class _Writer:
     ) -> str:
         if self._origin and not self._waiting:
             says = self._origin.private if self._private else self._origin.says
-            return f"{verdict}: {says}."
+            is_known = self._origin.activation or not self._holders
+            cause = "" if is_known else f"; `{self._holders[0].agent}` {_since(self._holders[0])}"
+            return f"{verdict}: {says}{cause}."
         if self._waiting:
             us = min(activation.us_start for activation in self._waiting)
             date = self._date(us)
@@ -179,19 +148,23 @@ class _Writer:
         head = f"{verdict}, {moment(self._run.us)} so far"
         if grade != "open":
             head = f"{verdict} after {moment(self._run.us)}"
-        if self._run.partial:
+        if self._is_gone:
+            head = f"{verdict} at {moment(self._run.us)} or later"
+            if self._deserted:
+                waits = f"where {self._list_waiting('waited')}"
+                last = f"the last record is at {moment(self._run.us)}, {waits}"
+                return f"{verdict}: {last}; when the process ended is not known."
+        if self._run.partial and not self._score.get("complete"):
             head += f", since the team was {self._run.partial}"
         quality = self._quality().removesuffix(".") if self._score and grade != "good" else ""
         head = f"{head}. {quality}" if quality else head
-        culprit = next((agent for agent in who if agent.is_at_fault), None)
+        retried = (agent for agent in who if agent.agent in self._recovered)
+        culprit = next((agent for agent in who if agent.is_at_fault), next(retried, None))
         cause = f"`{culprit.agent}` {culprit.says}" if culprit else steps[0].says if steps else ""
         if len(self._mistakes) > 1:
-            others = [name(row["agent"]) for row in self._mistakes]
-            if self._is_short and culprit and culprit.agent in others:
-                others.remove(culprit.agent)
-            agents = cut([f"`{agent}`" for agent in others], most=MOST_NAMED)
             early = f"{cause}; " if self._is_short else ""
-            cause = f"{early}{agents} miscounted"
+            named = {culprit.agent} if culprit and self._is_short else set[str]()
+            cause = f"{early}{self._list_miscounting(named)} miscounted"
         if not cause or (self._run.partial and not culprit):
             return f"{head}. Nothing went wrong." if grade in ("good", "unknown") else f"{head}."
         healing = "; the monitor mended that" if self._run.heals and grade == "good" else ""
@@ -220,6 +193,8 @@ class _Writer:
         state = f" ({self._state})" if run.finish is None else ""
         if self._session:
             session = f"The session lasted {length}{state}."
+            if self._is_gone:
+                session = f"The trace breaks off after its record at {length}{state}."
             return self._requests() if self._waiting else f"{self._requests()} {session}"
         if run.finish is None:
             none = "" if has_answer else " There is no answer so far."
@@ -272,19 +247,32 @@ class _Writer:
 
     def _steps(self) -> list[FailureStep]:
         """The first failure of each agent and the first finding of each pattern, by time."""
-        graph, finish = self._run.graph, self._run.finish
+        graph = self._run.graph
+        harmless = set[int]()
         steps = [
             FailureStep(tally.t, tally.us, _tally_text(pattern, tally))
             for pattern, tally in self._tallies.items()
         ]
-        for row in self._mistakes[:1]:
-            further = counted(len(self._mistakes) - 1, "more agent")
-            more = f", and {further} miscounted" if len(self._mistakes) > 1 else ""
-            says = f"{name(row['agent'])} {_act(row)}{more}"
+        steps += [
+            FailureStep(holder.end.t, holder.end.us, f"{name(holder.agent)} {holder.says}")
+            for holder in self._holders if holder.end and holder.agent not in self._run.failed
+        ]  # fmt: skip
+        for row in sorted(self._mistakes, key=_moment)[:1]:
+            worst = self._mistakes[0]
+            says = f"{name(worst['agent'])} {_act(worst)}"
+            if len(self._mistakes) > 1:
+                says = f"from here on {self._list_miscounting()} miscounted, the most: {says}"
             steps.append(FailureStep(row.get("t", 0), row.get("us", 0), says))
         for agent, failed in self._run.failed.items():
             error = "" if self._private else f": {failed.error}"
             says = f"{self._failed(agent, failed)}{error}"
+            if failed.number > 1:
+                says += f" (the latest at {moment(failed.us_latest)})"
+            holder = next((holder for holder in self._holders if holder.agent == agent), None)
+            says += f", and {holder.says}" if holder else ""
+            if agent in self._recovered:
+                harmless.add(failed.t)
+                says += "; its work went on"
             steps.append(FailureStep(failed.t, failed.us, says))
         steps += [
             FailureStep(end.t, end.us, f"a turn of {name(agent)} was called off")
@@ -295,17 +283,7 @@ class _Writer:
         if limited is not None:
             says = f"the team was {self._run.limit}"
             steps.append(FailureStep(limited.t, limited.us, says))
-        if finish and finish.outcome == "timeout" and not self._run.running:
-            says = "the last turn ended, and no agent went on"
-            steps.append(FailureStep(0, self._run.ended_us, says))
-        is_gone = self._state == "cut off" and finish is None
-        if graph is not None and (is_gone or self._deserted) and not self._waiting:
-            says = "the process was gone" if is_gone else "the session was closed"
-            says += f" while {self._list_waiting('waited')}" if self._deserted else ""
-            steps.append(FailureStep(graph.t, self._run.us, says))
-        rings = rings_without_answer(graph) if graph is not None and graph.t >= 0 else ()
-        end = (self._origin.t, self._origin.us) if self._origin else (0, self._run.us)
-        steps += [FailureStep(*end, ring.removesuffix(".")) for ring in rings]
+        steps += [*self._last_steps(), *map(self._ring_step, self._rings)]
         if self._origin:
             # The words of an error without an agent stand in the headline, and that is enough.
             is_private = self._private or self._origin.activation is None
@@ -314,13 +292,36 @@ class _Writer:
             is_told = culprit in self._run.failed
             if not is_told or self._origin.stage == "answer":
                 steps.append(FailureStep(self._origin.t, self._origin.us, says))
-        steps.sort(key=lambda step: (step.us, step.t))
+        steps.sort(key=lambda step: (step.t in harmless, step.us, step.t))
         left_out = len(steps) - MOST_STEPS
         if left_out > 0:
             last = steps[MOST_STEPS - 1]
             says = f"{last.says}; and {left_out} more"
             steps[MOST_STEPS - 1 :] = [FailureStep(last.t, last.us, says)]
         return steps
+
+    def _last_steps(self) -> Iterator[FailureStep]:
+        """The last turn before a time limit, and the end of a process or a session."""
+        graph, finish = self._run.graph, self._run.finish
+        if finish and finish.outcome == "timeout" and not (self._run.running or self._holders):
+            says = "the last turn ended, and no agent went on"
+            yield FailureStep(0, self._run.ended_us, says)
+        if graph is not None and (self._is_gone or self._deserted) and not self._waiting:
+            says = "that is the last record" if self._is_gone else "the session was closed"
+            link = ":" if self._is_gone else " while"
+            says += f"{link} {self._list_waiting('waited')}" if self._deserted else ""
+            yield FailureStep(graph.t, self._run.us, says)
+
+    def _ring_step(self, ring: Ring) -> FailureStep:
+        ends = [self._run.latest[agent] for agent in ring.agents if agent in self._run.latest]
+        last = max(ends, key=lambda end: end.us, default=self._origin)
+        t, us = (last.t, last.us) if last else (0, self._run.us)
+        spoken, text = self._last_words(ring), ring.remark.removesuffix(".")
+        if spoken is not None and not self._private:
+            words = goal_text(spoken.payload)
+            speaker = acting_agent(self._run.graph, spoken.by) if self._run.graph else ""
+            text += f"; `{name(speaker)}` said last: “{words}”" if words else ""
+        return FailureStep(t, us, text)
 
     def _failed(self, agent: str, failed: FailedTurns) -> str:
         turns = self._run.turns[agent]
@@ -338,22 +339,30 @@ class _Writer:
             parts.setdefault(str(mistake["agent"]), []).append(_act(mistake))
             first[str(mistake["agent"])] = str(mistake.get("activation") or "")
         worst_first = sorted(self._run.failed.items(), key=lambda item: -item[1].number)
-        for agent, failed in worst_first:
+        for agent, failed in [row for row in worst_first if row[0] not in self._recovered]:
             parts.setdefault(agent, []).append(self._failed(agent, failed).partition(" ")[2])
             first.setdefault(agent, failed.activation)
         for pattern, tally in self._tallies.items():
             row = BY_NAME.get(pattern)
             role = row.role if row else f"is named by {name(pattern)}"
+            for holder in [] if tally.holders is not self._holders else self._holders:
+                if not holder.waits_for:
+                    parts.setdefault(holder.agent, []).append(_since(holder))
+                    first.setdefault(holder.agent, holder.end.activation if holder.end else "")
             if role.startswith("waits"):
-                waiting += tally.agents
+                waiting += [] if tally.holders else tally.agents
                 continue
             for agent, number in tally.agents.most_common(MOST_NAMED):
                 times = f" {number:,} times" if number > 1 else ""
                 parts.setdefault(agent, []).append(f"{role}{times}")
         for mistake in self._mistakes if self._is_short else self._mistakes[2:]:
             parts.setdefault(str(mistake["agent"]), []).append(_act(mistake))
+        for holder in self._holders if not self._tallies else ():
+            if not holder.waits_for:
+                parts.setdefault(holder.agent, []).append(_since(holder))
         for agent, says in parts.items():
             yield InvolvedAgent(name(agent), join_clauses(says), True, first.get(agent, ""))
+        yield from self._bystanders(parts)
         is_late = self._run.finish and self._run.finish.outcome == "timeout" and not parts
         open_work = self._count_left() if waiting or is_late else Counter[str]()
         if self._origin and not (parts or open_work):  # a limit of the framework
@@ -377,11 +386,15 @@ class _Writer:
             if agent not in parts:
                 yield InvolvedAgent(name(agent), work if open_work[agent] else "waited", False)
 
-    def _count_left(self) -> Counter[str]:
-        """The number of messages in front of each agent."""
-        graph = self._run.graph
-        open_events = graph.open_events() if graph is not None and graph.t >= 0 else ()
-        return Counter(base_name(agent) for event in open_events for agent in event.copies)
+    def _bystanders(self, parts: Mapping[str, Any]) -> Iterator[InvolvedAgent]:
+        """The agents hit by others, and the agents with failed turns that went on."""
+        for holder in self._holders:
+            if holder.waits_for and holder.agent not in parts:
+                yield InvolvedAgent(name(holder.agent), _since(holder), False)
+        for agent in self._recovered - parts.keys():
+            failed = self._run.failed[agent]
+            text = f"{self._failed(agent, failed).partition(' ')[2]}; its work went on"
+            yield InvolvedAgent(name(agent), text, False, failed.activation)
 
     def _busiest(self, most: int) -> Iterator[InvolvedAgent]:
         for agent, turns in self._run.turns.most_common(most):
@@ -402,6 +415,8 @@ class _Writer:
                 last = (
                     ", and gave its entry agent one turn more for an answer" if run.partial else ""
                 )
+                if last and self._score.get("complete"):
+                    last += ". That worked: the answer is about all parts"
                 return f"It {run.limit.replace('stopped', 'stopped the team', 1)}{last}.", None
             is_alarmed = bool(self._tallies or self._origin or run.failed)
             if self._waiting and not is_alarmed:
@@ -427,9 +442,14 @@ class _Writer:
         text = f"{moments} the monitor {join_clauses(deeds)}."
         if run.came_after and grade != "bad":
             return f"{text} That worked: an answer was accepted after it.", True
-        is_lacking = run.is_early or run.partial or self._origin
-        if run.came_after and not (is_lacking or self._score.get("complete") is False):
-            return f"{text} What it found was mended; the answer is wrong for another reason.", None
+        is_lacking = bool(run.is_early or run.partial or self._origin)
+        if isinstance(self._score.get("complete"), bool):
+            is_lacking = not self._score["complete"]
+        if run.came_after and not is_lacking:
+            reason = "for another reason"
+            if self._mistakes:
+                reason = "because agents miscounted, which the monitor cannot see"
+            return f"{text} What it found was mended; the answer is wrong {reason}.", None
         if run.came_after or (run.finish and run.finish.outcome == "submitted"):
             return f"{text} That was not enough: the answer that was accepted is bad.", False
         if run.finish is None and self._state != "cut off":
@@ -438,7 +458,7 @@ class _Writer:
 
     def _next(self, grade: Grade, who: list[InvolvedAgent]) -> tuple[str, str]:
         """The next step, and a command with `RUN` for the path."""
-        run, origin = self._run, self._origin
+        run = self._run
         if self._deserted:
             agent, turn = self._deserted[0].agent, self._deserted[0].id
             again = "" if self._waiting else "Ask again, and "
@@ -450,9 +470,29 @@ class _Writer:
             return "Let it go on where it stopped", "digmon run --resume RUN"
         if self._cause.get("says"):
             return f"Mend the cause: {self._cause['says']}", "digmon why RUN --try"
-        failing = next((agent for agent in who if agent.is_at_fault and agent.activation), None)
+        # Only the result of a run of a task has the numbers of its findings.
+        has_result = bool(self._tallies and run.recorded) and not self._session
+        if self._is_short and "ET" in self._tallies and has_result:
+            says = "Let the agent wait for all parts"
+            return says, "digmon why RUN --good findings.ET==0 --try"
+        return self._next_of_failure(grade, who, has_result)
+
+    def _next_of_failure(
+        self, grade: Grade, who: list[InvolvedAgent], has_result: bool
+    ) -> tuple[str, str]:
+        run, origin = self._run, self._origin
+        failed = {name(agent) for agent in run.failed} - self._recovered
+        failing = next((each for each in who if each.is_at_fault and each.agent in failed), None)
+        worst = self._mistakes[0] if self._mistakes else {}
+        if worst.get("activation") and len(who) > 1 and not self._is_short:
+            says = f"The cause is known: see the largest miscount, of `{name(worst['agent'])}`"
+            return says, f"digmon show RUN {shlex.quote(name(worst['activation']))}"
         if self._score.get("rmse") and not (self._is_short and run.limit):
             return "Find the cause", "digmon why RUN --good score.rmse==0"
+        if origin and origin.stage == "request" and has_result and len(run.failed) == 1:
+            agent, turns = next(iter(run.failed.items()))
+            if turns.number > 1:
+                return f"Find out why `{name(agent)}` fails", "digmon why RUN"
         if origin and origin.activation and origin.stage == "request":
             turn = shlex.quote(name(origin.activation))
             return "See what it was given, and the error", f"digmon show RUN {turn}"
@@ -461,11 +501,21 @@ class _Writer:
             return says, f"digmon show RUN {shlex.quote(failing.agent)}"
         if run.limit and not self._tallies:
             return "Raise the limit in `[budget]`, or see who used it up", "digmon show RUN"
-        # Only the result of a run of a task has the numbers of its findings.
-        has_result = bool(self._tallies and run.recorded) and not self._session
         goal = f"findings.{next(iter(self._tallies))}==0" if has_result else ""
+        holder = self._holders[0] if self._holders else None
+        if holder and holder.end and run.heals and grade != "bad":
+            turn = shlex.quote(name(holder.end.activation))
+            return f"See why `{name(holder.agent)}` left its work lying", f"digmon show RUN {turn}"
         if goal and run.heals and grade != "bad":
             return "Find the cause of what was healed", f"digmon why RUN --good {goal} --try"
+        spoken = next(filter(None, map(self._last_words, self._rings)), None)
+        if self._rings and spoken:
+            agents = join_clauses([f"`{name(agent)}`" for agent in self._rings[0].agents])
+            says = f"Let the round of {agents} end; see its last message"
+            return says, f"digmon show RUN {shlex.quote(name(spoken.event))}"
+        if run.finish and run.finish.outcome == "timeout" and not run.running:
+            says = "No agent was at work, so more time would not help: find the cause"
+            return says, "digmon why RUN"
         if self._origin and self._origin.activation is None:
             return "See who went on with what, or raise the limit", "digmon show RUN"
         if self._called_off and not self._tallies:
@@ -500,6 +550,15 @@ class _Writer:
         }
         numbers = [counted(number, noun) for noun, number in parts.items() if number]
         return f"{cut(numbers)} in {moment(run.us)}.{f' {spent}.' if spent else ''}"
+
+
+def _moment(row: Mapping[str, Any]) -> tuple[int, int]:
+    return row.get("us", 0), row.get("t", 0)
+
+
+def _since(holder: Holder) -> str:
+    """The deed of an agent with work in front of it, and its moment."""
+    return f"{holder.says} from {moment(holder.end.us)} on" if holder.end else holder.says
 
 
 def _act(row: Mapping[str, Any]) -> str:

@@ -129,17 +129,17 @@ class Headlines:
     ) -> str:
         sources = graph.sources_about(finding.subject)
         noun = "request" if graph.run.session else "run"
-        length = finding.us - self._posed.get(str(finding.subject.get("event")), 0)
-        after = moment(length)
+        at = f"at {moment(finding.us)}"
         error = f": {words}" if words else ""
         cause = finding.evidence.get("how")
         # A budget does not count activations, so their number would only contradict its turns.
         if cause == "limit" and str(finding.subject.get("event")) in self._stopped:
             stop = words.partition(": ")[2] or f"the {noun} ended at the limit of its budget"
-            return f"{stop}, {after} in"
+            return f"{stop}, {at}"
         if cause == "limit":
             h = graph.history
-            turns = graph.activations_about(sources)
+            about = graph.activations_about(sources)
+            turns = [v for v in about if not is_framework_node(h.agent(v))]
             agents = [*dict.fromkeys(base_name(h.agent(v)) for v in turns)]
             number = counted(len(turns), "turn") + (f" of {_list_agents(agents)}" if agents else "")
             return f"the {noun} ended at a limit of its framework{error}, after {number}"
@@ -150,10 +150,16 @@ class Headlines:
             ]
             were = "was" if len(agents) == 1 else "were"
             at_work = f"; {_list_agents(agents)} {were} still working" if agents else ""
-            return f"the {noun} was out of time after {after}{at_work}"
+            length = finding.us - self._posed.get(str(finding.subject.get("event")), 0)
+            return f"the {noun} was out of time after {moment(length)}{at_work}"
         if origin is None:
-            return f"the {noun} ended with an error{error}, {after} in"
-        text = f"`{name(acting_agent(graph, origin))}` {_did(words)}, {after} in"
+            return f"the {noun} ended with an error{error}, {at}"
+        # On the clock of the picture, where a reader looks for the turn.
+        raised_at = (
+            moment(self._errors[origin].us) if origin in self._errors else moment(finding.us)
+        )
+        text = f"`{name(acting_agent(graph, origin))}` {_did(words)}, at {raised_at}"
+        text += f", and the {noun} ended {at}" if raised_at != moment(finding.us) else ""
         idle = never_started(graph, sources, self._never_ran)
         return text + (f"; {_list_agents(idle)} never ran" if idle else "")
 
@@ -238,6 +244,11 @@ def never_started(
     for v in graph.activations_about(sources):
         recipients.pop(base_name(h.agent(v)), None)
     return list(recipients)
+
+
+def is_framework_node(agent: str) -> bool:
+    """Whether an agent is a node of the framework, such as `__start__`, and not of the team."""
+    return agent.startswith("__") and agent.endswith("__")
 
 
 def acting_agent(graph: InteractionGraph, activation: str | None) -> str | None:

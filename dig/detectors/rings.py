@@ -39,6 +39,11 @@ class Ring(NamedTuple):
         agents = join_clauses([written(agent) for agent in self.agents])
         return f"{agents} have gone round {self.rounds} times; {self.turns} turns"
 
+    @property
+    def remark(self) -> str:
+        """A sentence about a ring without an answer."""
+        return f"{self.text()}, and there is no answer."
+
 
 def ring_before(graph: InteractionGraph, activation: str, most: int = MOST_TURNS) -> Ring | None:
     """Find the ring of an ended activation; ``None``: the chain has no one order.
@@ -74,8 +79,8 @@ def _turn_before(h: History, v: int) -> int | None:
     return h.generator[(from_others or inputs)[-1]] if inputs else None
 
 
-def rings_without_answer(graph: InteractionGraph) -> list[str]:
-    """Describe the rings of unanswered requests, a sentence each."""
+def rings_without_answer(graph: InteractionGraph) -> list[Ring]:
+    """Find the rings of unanswered requests."""
     h, rings = graph.history, dict[frozenset[str], Ring]()
     # The latest turn of each agent will do: a turn in a ring that goes on is its agent's latest.
     latest = [ended[-1] for ended in h.ended_by.values() if ended][-MOST_STARTS:]
@@ -84,4 +89,4 @@ def rings_without_answer(graph: InteractionGraph) -> list[str]:
         if ring and ring.rounds >= LEAST_ROUNDS and graph.unanswered_sources(sources, 1):
             agents = frozenset(ring.agents)
             rings[agents] = max(ring, rings.get(agents, ring), key=lambda other: other.turns)
-    return [f"{ring.text()}, and there is no answer." for ring in rings.values()]
+    return [*rings.values()]

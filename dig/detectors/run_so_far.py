@@ -6,48 +6,55 @@ may go on for months. `dig.detectors.five_answers` puts the run into words.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from dig._util.text import MOST_LISTED, counted, first_words, name, one_line, value_text
+from dig._util.text import MOST_LISTED, counted, cut, first_words, name, one_line, value_text
 from dig.graph import records
 from dig.graph.graph import InteractionGraph
 from dig.graph.history import CONSUMED as TAKEN
-from dig.graph.words import MOST_REASON, healing_kind, moment
+from dig.graph.history import FINAL
+from dig.graph.words import MOST_NAMED, MOST_REASON, healing_kind, moment
 
 from .budget import limit_text
 from .describe import SILENCED, Worth, plain_text, worth
 from .finding import Finding, is_rivals, responsible_agents, texts_in
 from .headline import Headline, Headlines, answered_by, worst
+from .holders import Holder, list_holders
 from .mended import CONSUMED
 
 MOST_GOAL = 90
 MOST_AGENTS = 1_000
 MOST_ANSWERS = 1_000
+MOST_SAID = 8
 
 
 class PatternTally:
-    """The findings of a pattern: the number, the agents, and the first in words."""
+    """The findings of a pattern: the number, the agents, and the first in words.
 
-    __slots__ = ("agents", "number", "plain", "t", "us")
+    Of the first standstill it has the agents with work in front of them, as they were then.
+    """
+
+    __slots__ = ("agents", "holders", "number", "plain", "t", "us")
 
     def __init__(self, finding: Finding | records.FindingRow, plain: str) -> None:
         """Begin with the first finding, without counting."""
         self.t, self.us, self.plain = finding.t, finding.us, plain
         self.number, self.agents = 0, Counter[str]()
+        self.holders: list[Holder] = []
 
 
 class FailedTurns:
-    """The failed turns of an agent: the number, and the first."""
+    """The failed turns of an agent: the number, the first, and the moment of the latest."""
 
-    __slots__ = ("activation", "error", "number", "t", "us")
+    __slots__ = ("activation", "error", "number", "t", "us", "us_latest")
 
     def __init__(self, t: int, us: int, activation: str, error: str) -> None:
         """Begin with the first turn, without counting."""
         self.t, self.us, self.activation, self.error = t, us, activation, error
-        self.number = 0
+        self.number, self.us_latest = 0, us
 
 
 class LateTurns:
@@ -92,6 +99,8 @@ class RunSoFar:
         agents: The names of the agents, the first thousand.
         turns: The number of turns, by agent; failed: those that ended with an error of its own.
         cancelled: The latest turn that was called off, by agent.
+        latest: The end of the latest turn, by agent; a thousand.
+        said: The latest messages of agents, with their payloads.
         running: The agents of the turns in progress, by activation.
         counts: The numbers of requests by their end, of turns, and of messages.
         recorded, raised: The findings of the trace, and those of detectors of today.
@@ -129,6 +138,8 @@ class RunSoFar:
         self.skipped: list[str] = []
         self.agents: dict[str, None] = {}
         self.us = self.ended_us = 0
+        self.latest: dict[str, records.End] = {}
+        self.said = deque[records.Emit](maxlen=MOST_SAID)
         self.running: dict[str, str] = {}  # activation -> agent
         self.counts: Counter[str] = Counter()
         self.goal = self.refused = ""
@@ -139,6 +150,7 @@ class RunSoFar:
         self._early: set[str] = set()  # answers that lack work
         self._failed: set[str] = set()  # answers that are errors
         self._noted = set[str | None]()  # the event of the latest intervention
+        self._has_acted = False  # otherwise than by notes beside answers
         self._total = self._number = 0  # requests: all that are answered, by the latest answer
         self.is_early = self.came_after = False  # the latest answer; after the latest healing
         self.recorded: Tallies = {}
@@ -178,6 +190,8 @@ class RunSoFar:
 
     def _emit(self, record: records.Emit) -> None:
         self.counts["messages"] += 1
+        if record.by is not None:
+            self.said.append(record)
         if record.by is None:
             self._headlines.look(record)
         if record.by is None and record.type != records.NOTICE:
@@ -190,7 +204,7 @@ class RunSoFar:
         if record.to is None:
             self.is_early = record.event in self._early
             # A note beside this very answer came too late for it.
-            self.came_after = record.event not in self._noted
+            self.came_after = record.event not in self._noted or self._has_acted
             self.partial = ""
             self._number = self._count_answered()
             is_error = record.event in self._failed
@@ -261,6 +275,8 @@ class RunSoFar:
 
     def _end(self, record: records.End) -> None:
         agent, self.ended_us = self.running.pop(record.activation, ""), record.us
+        if agent in self.latest or len(self.latest) < MOST_AGENTS:
+            self.latest[agent] = record
         self._error_of = None if record.error is None else record.activation
         if record.usage:
             self.late_turns.look(record)
@@ -279,6 +295,7 @@ class RunSoFar:
             self.failed[agent] = FailedTurns(record.t, record.us, record.activation, error)
         if agent in self.failed:
             self.failed[agent].number += 1
+            self.failed[agent].us_latest = record.us
 
     def _find(self, finding: Finding | records.FindingRow, tallies: Tallies | None = None) -> None:
         severity, pattern = worth(finding), str(finding.pattern)
@@ -294,6 +311,12 @@ class RunSoFar:
         if pattern not in by_pattern:
             plain = plain_text(finding, self.run.limits, self.agents)
             by_pattern[pattern] = PatternTally(finding, plain)
+            evidence = finding.evidence if isinstance(finding.evidence, Mapping) else {}
+            missing, waiting = evidence.get("unresolved"), evidence.get("waiting")
+            if self.graph is not None and isinstance(missing, list | tuple) and pattern == "ET":
+                by_pattern[pattern].plain += _missing_text(self.graph, missing)
+            if self.graph is not None and isinstance(waiting, Mapping):
+                by_pattern[pattern].holders = list_holders(self.graph, self.latest, waiting)
         by_pattern[pattern].number += 1
         if self.graph is not None and len(by_pattern[pattern].agents) < MOST_AGENTS:
             by_pattern[pattern].agents.update(responsible_agents(self.graph, finding))
@@ -316,14 +339,14 @@ class RunSoFar:
             del headlines[next(iter(headlines))]
         return True
 
-    def goes_on(self, end: records.End) -> bool:
-        """Whether all inputs of a turn were consumed later."""
+    def goes_on(self, activation: str) -> bool:
+        """Whether a turn consumed nothing, and all of its inputs were consumed later."""
         h = self.graph.history if self.graph is not None else None
-        v = None if h is None else h.activation(end.activation)
+        v = None if h is None else h.activation(activation)
         if h is None or v is None:
             return False
         inputs = h.edge_event[h.first_edge[v] : h.first_edge[v + 1]]
-        return all(h.flags[n] & TAKEN for n in inputs if h.is_work(n))
+        return not h.inputs(v) and all(h.flags[n] & TAKEN for n in inputs if h.is_work(n))
 
     @property
     def headline(self) -> Headline | None:
@@ -339,7 +362,14 @@ class RunSoFar:
         # The text needs the first, and the moments of the first and the latest.
         self.heals[kind] = [*self.heals.get(kind, [record])[:1], record]
         self.healed[kind] += 1
-        self.came_after, self._noted = False, {record.event}
+        self.came_after = False
+        self._has_acted |= record.action != "inject" or not self._is_answer(record.event)
+        self._noted = {record.event}
+
+    def _is_answer(self, event: str | None) -> bool:
+        h = self.graph.history if self.graph is not None else None
+        n = None if h is None or event is None else h.event(event)
+        return h is None or (n is not None and h.flags[n] & FINAL > 0)
 
     def _close(self, record: records.Finish) -> None:
         self.finish = record
@@ -381,3 +411,12 @@ def goal_text(payload: Any) -> str:
     text = goal or max(islice(texts_in(payload), 50), key=len, default="")
     first = one_line(text, 400).partition(". ")[0].rstrip(".")
     return one_line(first, MOST_GOAL)
+
+
+def _missing_text(graph: InteractionGraph, missing: Sequence[Any]) -> str:
+    """The open work that an answer does without, by sender; empty: there is none of agents."""
+    h = graph.history
+    numbers = [n for event in missing if (n := h.event(str(event))) is not None]
+    senders = dict.fromkeys(filter(None, map(h.sender, numbers)))
+    agents = cut([records.base_name(agent) for agent in senders], most=MOST_NAMED)
+    return f", without {counted(len(numbers), 'message')} of {name(agents)}" if agents else ""

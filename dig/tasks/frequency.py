@@ -139,23 +139,25 @@ class FrequencyTask:
             covered: The number of elements that the answer covers, if it says so.
         """
         less, more, swapped = flaws(errors)
-        parts = {"are missing from it": less, "are counted too much": more,
-                 "stand at a wrong value": swapped}  # fmt: skip
+        wrong = (max(more, less) + swapped) / size
+        uncovered = size - (size if covered is None else covered)
+        is_apart = less >= uncovered > 0
+        # What is not covered is told apart from what was left out of the parts that are.
+        parts = {"are missing from it": less - uncovered if is_apart else less,
+                 "are counted too much": more, "stand at a wrong value": swapped}  # fmt: skip
         texts = [
             f"{number:{',.0f' if number >= 1 else '.2g'}} {flaw}"
             for flaw, number in parts.items() if number > 0
         ]  # fmt: skip
+        reach = f"It covers only {covered:,} of {size:,} {self.unit}" if uncovered else ""
+        if is_apart:
+            quality = f"of these {join_clauses(texts)}" if texts else "these right"
+            return f"{reach}, and {quality}.", wrong
         if not texts:
             return f"It counts all {size:,} {self.unit} right.", 0.0
-        reach = ""
-        if covered not in (None, size):
-            reach = f"It covers only {covered:,} of {size:,} {self.unit}. "
-        if covered is not None and more == swapped == 0 and less == size - covered > 0:
-            says = f"It covers only {covered:,} of {size:,} {self.unit}, and these right."
-            return says, less / size
         claim = ", although it says that it covers all" if covered == size and less > more else ""
-        says = f"{reach}Of {size:,} {self.unit} {join_clauses(texts)}{claim}."
-        return says, (max(more, less) + swapped) / size
+        says = f"Of {size:,} {self.unit} {join_clauses(texts)}{claim}."
+        return f"{reach}. {says}" if reach else says, wrong
 
     def _errors(self, counts: Mapping[str, float], parts: Ranges | None) -> list[float]:
         """The error of each count about some parts; ``None``: about all of the data."""

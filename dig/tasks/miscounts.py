@@ -34,6 +34,7 @@ class Miscounts:
         self._total: dict[str, Errors] = {}  # by event
         self._own: dict[str, tuple[Errors, Ranges]] = {}  # without what is inherited
         self._inherited: dict[str, list[str]] = {}
+        self._twice: dict[str, tuple[Ranges, list[str]]] = {}  # the parts, and their counters
         before: dict[str, list[str]] = defaultdict(list)  # by agent
         for event in parts.run.events.values():
             if event.type == SOLUTION and event.agent is not None and parts.about(event):
@@ -58,11 +59,22 @@ class Miscounts:
         for theirs, others in by_parts.items():
             own = difference(own, theirs)
             rests = {other: _subtract(errors, self._total[other]) for other in others}
-            nearest = min(others, key=lambda other: _size(rests[other]))
+            # An agent remembers more, but what this very turn put together is in the sum.
+            used = [o for o in others if event.by in self._parts.run.events[o].consumed_by]
+            nearest = min(used or others, key=lambda other: _size(rests[other]))
             if _size(rests[nearest]) < _size(errors):
                 errors = rests[nearest]
                 self._inherited[event.id].append(nearest)
         self._own[event.id] = errors, own
+        candidates = {own: [], **by_parts} if own else by_parts
+        least, everything = _size(errors) / 4, self._errors(event.payload, ()) or errors
+        for theirs, solutions in candidates.items():
+            # What was counted twice is there once more than it is true.
+            added = _subtract(everything, self._errors(event.payload, theirs) or errors)
+            size = _size(_subtract(errors, added))
+            if size < least:
+                agents = [self._parts.run.events[id].agent or "" for id in reversed(solutions)]
+                least, self._twice[event.id] = size, (theirs, [*dict.fromkeys(agents)])
 
     def behind(self, answer: RecordedEvent) -> tuple[Mistake, ...]:
         """The mistakes behind an answer: one an agent, the largest first."""
@@ -101,6 +113,13 @@ class Miscounts:
         if not number:  # nothing but what others had counted
             place = f"{self._unit} when it put the counts of others together"
         first = min(events, key=lambda event: event.t)
+        double = next((self._twice[event.id] for event in events if event.id in self._twice), None)
+        if double is not None and added > max(left, swapped):
+            (start, stop), *_ = double[0]
+            says = f"added the counts of [{start}, {stop}] twice, {added:,.0f} {self._unit}"
+            if len(double[1]) > 1:
+                says += f": those of {join_clauses(double[1])}"
+            return Mistake(agent, first.by or "", first.t, first.us, says)
         says = f"{join_clauses(texts) or 'was off by a fraction'} {place}"
         return Mistake(agent, first.by or "", first.t, first.us, says)
 

@@ -283,7 +283,7 @@ def test_an_annotation_begins_with_the_headline(call: Any, tmp_path: Path) -> No
     rows = json.loads(json.dumps(failing.failed("::error::x\n::stop")).replace("hotels", "::h"))
     out = call("check", directory(tmp_path, "run", rows), "--format", "github")[1]
     lines = out.splitlines()
-    assert "::Failed: `::h` ended with an error: ::error::x ::stop, 0.2 s in" in lines[0]
+    assert "::Failed: `::h` ended with an error: ::error::x ::stop, at 0.2 s" in lines[0]
     assert [line.startswith("::") for line in lines] == [True, False]
     text = call("check", tmp_path / "run")[1].splitlines()
     assert not [line for line in text if line.lstrip().startswith("::")]

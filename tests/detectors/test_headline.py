@@ -71,7 +71,7 @@ def test_an_activation_that_passes_an_error_on_leads_to_the_one_that_raised_it()
 def test_without_an_activation_the_error_is_told_alone() -> None:
     rows = trace(asked(), request_failed(0.2, "error", "p", None, ERROR), agents=TEAM)
     error = "ValueError: the hotel service answered 503"
-    assert headline(rows) == f"the run ended with an error: {error}, 0.2 s in"
+    assert headline(rows) == f"the run ended with an error: {error}, at 0.2 s"
 
 
 def test_a_limit_is_told_with_the_turns_and_their_agents() -> None:
@@ -97,8 +97,8 @@ def test_a_budget_is_no_limit_of_the_framework() -> None:
     at = next(t for t, record in enumerate(rows) if record["kind"] == "incident")
     rows.insert(at, row(60, "incident", what="budget", detail=limit))
     rows = [{**record, "t": t} for t, record in enumerate(rows)]
-    assert headline(rows) == f"{stop}, 60.0 s in"
-    assert headline(rows, private=True) == ("the run ended at the limit of its budget, 60.0 s in")
+    assert headline(rows) == f"{stop}, at 60.0 s"
+    assert headline(rows, private=True) == ("the run ended at the limit of its budget, at 60.0 s")
 
 
 def test_a_time_limit_is_told_with_the_agents_at_work() -> None:
@@ -171,7 +171,7 @@ def test_a_session_counts_a_request_that_ended_by_an_error(how: str, state: str)
 def test_private_headlines_keep_the_words_of_errors_back() -> None:
     """Where contents are not to be told, the agents and the time are."""
     assert headline(failed(), private=True) == (
-        "`hotels` ended with an error, 0.2 s in; `writer` never ran"
+        "`hotels` ended with an error, at 0.2 s; `writer` never ran"
     )
     assert "503" not in str(told(failed(), private=True))
     assert "route" not in str(told(partial(), private=True))

@@ -48,22 +48,29 @@ def test_the_failures_the_healing_and_the_answer_of_a_run_are_told(healed: Execu
     """Patterns by name with their letters, with times and agents; the score with its scale."""
     told = dict(healed.verdict.lines())
     assert list(told) == ["verdict", "task", "ended", "wrong", "who", "monitor", "next", "cost"]
-    assert told["verdict"].startswith("Right answer after 46.0 s. On the way `agent-1` submitted")
+    assert told["verdict"].startswith(
+        "Right answer after 46.0 s. On the way `agent-1` left 1 message lying from 1.6 s on and "
+        "submitted too early; the monitor mended that."
+    )
     assert told["task"].startswith("Count how often each value occurs")
     assert told["ended"].endswith("It counts all 10,000 elements right.")
-    assert told["wrong"].startswith("at 30.0 s work was waiting, but nothing had moved on for 30 s")
+    assert told["wrong"].startswith(
+        "at 1.6 s agent-1 left 1 message lying -> at 30.0 s work was waiting, but nothing had moved"
+    )
     assert "(agent-1): deadlock (DL)" in told["wrong"]
     assert " -> at 40.3 s an answer was submitted" in told["wrong"]
-    assert told["who"] == "agent-1: submitted too early"
+    assert told["who"] == "agent-1: left 1 message lying from 1.6 s on and submitted too early"
     assert "a note to all 6 agents and held the answer of agent-1" in told["monitor"]
     assert told["monitor"].endswith("That worked: an answer was accepted after it.")
-    assert told["next"].endswith(f"digmon why {healed.directory} --good findings.DL==0 --try")
+    assert told["next"] == (
+        f"See why `agent-1` left its work lying: digmon show {healed.directory} a1"
+    )
 
 
 def test_the_same_run_unwatched_is_told_as_one_without_an_answer(tmp_path: Path) -> None:
     """Nothing was done, nothing could go on, and no score is told."""
     told = dict(execute(replace(STUCK, method="mas"), tmp_path).verdict.lines())
-    assert told["verdict"].startswith("Got stuck after 30.0 s: work was waiting")
+    assert told["verdict"].startswith("Got stuck after 30.0 s: `agent-1` left 1 message lying")
     assert "There is no answer." in told["ended"]
     assert told["monitor"] == "It watched only, and changed nothing."
 
@@ -72,7 +79,7 @@ def test_a_verdict_names_no_ids_and_is_the_same_live_and_stored(healed: Executio
     """Ids of events, activations and records mean nothing to a reader who sees no graph."""
     stored = verdict(healed.directory)
     assert stored == healed.result.verdict
-    text = " ".join(text for _, text in healed.verdict.lines())
+    text = " ".join(text for label, text in healed.verdict.lines() if label != "next")
     assert re.findall(r"\b[ea]\d+\b|record", text) == []
 
 
@@ -277,8 +284,9 @@ def test_what_failed_on_the_way_is_not_the_cause_of_a_wrong_count(tmp_path: Path
     bad = end(1, "u", p="delay") | {"error": "ValueError: once"}
     path = store(tmp_path / "m.dig.jsonl", accepted(start(0, "u", "a", "p"), bad))
     headline = verdict(path, score=WRONG).headline
-    assert (
-        headline == "Wrong answer after 2.0 s. Of 9, 3 are wrong. Besides, `a` failed 1 of 2 turns."
+    assert headline == (
+        "Wrong answer after 2.0 s. Of 9, 3 are wrong. Besides, `a` failed 1 of 2 turns; its work "
+        "went on."
     )
 
 
@@ -319,7 +327,10 @@ def test_a_dead_process_waits_for_nobody(tmp_path: Path) -> None:
     path = store(tmp_path / "w.dig.jsonl", failing.waiting())
     answers = verdict(path, state="cut off")
     assert (answers.verdict, answers.grade) == ("Cut off", "bad")
-    assert answers.headline.endswith("while `buyer` waited for a person or for another system.")
+    assert answers.headline == (
+        "Cut off: the last record is at 3.5 s, where `buyer` waited for a person or for another "
+        "system; when the process ended is not known."
+    )
     rows = [*asked(0, "p", "a"), *turn(1, "v", "a", "f", p="consume"), final(1, "f", "v")]
     whole = trace(rows, deliver(1, "f", None), session=True)
     answers = verdict(store(tmp_path / "c.dig.jsonl", whole), state="cut off")
@@ -343,7 +354,8 @@ def test_the_next_step_about_a_wrong_count_is_its_cause(tmp_path: Path) -> None:
     path = store(tmp_path / "m.dig.jsonl", accepted(start(0, "u", "a", "p"), bad))
     answers = verdict(path, score=WRONG)
     assert answers.command == "digmon why RUN --good score.rmse==0"
-    assert answers.who[0].says == "failed 1 of 2 turns"
+    (agent,) = answers.who
+    assert (agent.says, agent.is_at_fault) == ("failed 1 of 2 turns; its work went on", False)
 
 
 def test_an_answer_names_the_agents_that_miscounted(tmp_path: Path) -> None:
@@ -356,7 +368,7 @@ def test_an_answer_names_the_agents_that_miscounted(tmp_path: Path) -> None:
     answers = verdict(path, score=WRONG | {"mistakes": rows})
     assert answers.headline == "Wrong answer after 2.0 s. Of 9, 3 are wrong: `b`, ``c`` miscounted."
     assert [step.says for step in answers.wrong] == [
-        "b left out 4 of 5, and 1 more agent miscounted"
+        "from here on `b`, ``c`` miscounted, the most: b left out 4 of 5"
     ]
     assert [agent.says for agent in answers.who] == ["left out 4 of 5", "left out 2 of 5"]
     for odd in ("x", [7], [{"says": "x"}], None):

@@ -323,7 +323,7 @@ def test_an_alarm_about_a_failed_request_begins_with_the_headline(server: Server
     alerts.flush(LONG_S)
     (alarm,) = kept.alarms
     assert alarm.headline.startswith("Failed: `a` raised KeyError: ")
-    assert alarm.headline.endswith("0.0 s in; `b` never ran")
+    assert alarm.headline.endswith("at 0.0 s; `b` never ran")
     assert alarm.text.startswith(f"{alarm.headline} (error FAIL request at 0.0 s (record ")
     assert KEY not in alarm.text
     assert server.got[0][1]["text"].startswith("Failed: 'a' raised KeyError: *** is no key")

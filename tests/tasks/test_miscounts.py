@@ -63,6 +63,8 @@ def mistakes(
             FIRST, SECOND, WHOLE | {"9": 15},
             {"c": "counted 10 too many elements when it put the counts of others together"},
         ),
+        (FIRST, SECOND, {k: FIRST.get(k, 0) * 2 + SECOND.get(k, 0) for k in {**FIRST, **SECOND}},
+         {"c": "added the counts of [0, 10] twice, 10 elements"}),
         # A mistake that another agent mended, or that never came into the answer, is none.
         (FIRST | {"9": 0}, SECOND, WHOLE, {}),
     ],
@@ -89,8 +91,9 @@ def test_the_mistakes_of_a_run_make_up_the_error_of_its_answer(tmp_path: Path) -
     assert answers.verdict == "Wrong answer"
     named = {mistake.agent for mistake in execution.score.mistakes}
     assert len(named) >= 3 and answers.who[0].agent == execution.score.mistakes[0].agent
-    assert answers.headline.endswith(" more miscounted.")
-    assert answers.command.endswith("--good score.rmse==0")
+    assert answers.headline.endswith(": all 6 agents miscounted.")
+    turn = execution.score.mistakes[0].activation
+    assert answers.command == f"digmon show {execution.directory} {turn}"
     left = [int(m.says.split()[2].replace(",", "")) for m in execution.score.mistakes]
     missing = int(execution.score.says.split()[3].replace(",", ""))
     assert sum(left) == pytest.approx(missing, rel=0.02)

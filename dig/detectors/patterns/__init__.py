@@ -196,7 +196,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "work that nobody consumed is with nobody and on its way to nobody, because it was "
         "discarded or sent to nobody who is there, for oe_window_s.",
         "some work was lost: no agent had it for {oe_window_s:g} s",
-        "sent work that got lost",
+        "lost work",
         orphaned_event.OrphanedEvent,
         orphaned_event.describe,
         orphaned_event.prove,

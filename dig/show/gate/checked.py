@@ -274,7 +274,8 @@ def _check_trace(
     run.headline = answers.headline
     run.is_asked = bool(so_far.counts["requests"])
     run.remarks = [] if run.is_asked else [NEVER_ASKED]
-    run.remarks += [*rings_without_answer(graph), *so_far.late_turns.texts()]
+    run.remarks += [ring.remark for ring in rings_without_answer(graph)]
+    run.remarks += so_far.late_turns.texts()
     if graph.finished is not None:
         run.state, run.outcome = "ended", graph.finished.outcome
     # Healing names the row of a finding, and a row may come records after the finding.

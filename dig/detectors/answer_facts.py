@@ -1,0 +1,105 @@
+"""The facts about a run, its score and its cause, from which the five answers are written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from dig._util.text import cut, name
+from dig.graph.records import Emit, base_name
+from dig.graph.words import MOST_NAMED
+
+from .headline import acting_agent
+from .holders import Holder, list_holders
+from .rings import Ring, rings_without_answer
+from .run_so_far import PatternTally, RunSoFar
+
+
+class AnswerFacts:
+    """Gathers what the answers about a run have in common."""
+
+    def __init__(
+        self, so_far: RunSoFar, state: str, score: Mapping[str, Any], cause: Mapping[str, Any],
+        place: str, private: bool, date: Callable[[int], str],
+    ) -> None:  # fmt: skip
+        self._run, self._state, self._score, self._cause = so_far, state, score, cause
+        self._place, self._private, self._origin = place, private, so_far.headline
+        if self._origin and self._origin.stage == "answer" and self._score.get("complete"):
+            self._origin = None  # the work was done by another agent
+        self._date, mistakes = date, self._score.get("mistakes")
+        rows = mistakes if isinstance(mistakes, list | tuple) else ()
+        self._mistakes = [row for row in rows if isinstance(row, Mapping) and "agent" in row]
+        self._is_short = self._score.get("complete") is False
+        self._session = bool(so_far.run and so_far.run.session)
+        is_over = so_far.finish or state == "cut off"
+        self._deserted = [a for a in self._activations() if a.waits]
+        self._waiting = [] if is_over else self._deserted
+        self._called_off = {
+            a: end for a, end in so_far.cancelled.items() if not so_far.goes_on(end.activation)
+        }
+        self._tallies = dict(self._find_tallies())
+        self._is_open = bool(self._waiting) or not is_over
+        self._holders = self._find_holders()
+        graph = so_far.graph
+        self._rings = rings_without_answer(graph) if graph is not None and graph.t >= 0 else []
+        numbered = {holder.agent for holder in self._holders}
+        self._recovered = {
+            agent for agent, failed in so_far.failed.items()
+            if failed.number == 1 and agent not in numbered and so_far.goes_on(failed.activation)
+        }  # fmt: skip
+
+    def _activations(self) -> list[Any]:
+        graph = self._run.graph
+        return [*graph.running.values()] if graph is not None and graph.t >= 0 else []
+
+    def _find_tallies(self) -> Iterator[tuple[str, PatternTally]]:
+        """The findings of the worst kind, errors or warnings, by pattern."""
+        by_severity = self._run.recorded or self._run.raised
+        tallies = by_severity.get("error") or by_severity.get("warning") or {}
+        for pattern, tally in tallies.items():
+            if not (self._origin and pattern == "FAIL"):  # the headline says that
+                yield pattern, tally
+
+    def _find_holders(self) -> list[Holder]:
+        """The agents with work in front of them when nothing moved any more."""
+        for tally in self._tallies.values():
+            if tally.holders:
+                return tally.holders
+        finish, graph = self._run.finish, self._run.graph
+        if graph is None or self._run.running or not (finish and finish.outcome == "timeout"):
+            return []
+        waiting: dict[str, list[str]] = {}
+        for event in graph.open_events():
+            for agent in event.copies:
+                waiting.setdefault(agent, []).append(event.id)
+        return list_holders(graph, self._run.latest, waiting)
+
+    @property
+    def _is_gone(self) -> bool:
+        return self._state == "cut off" and self._run.finish is None
+
+    def _list_miscounting(self, without: Collection[str] = ()) -> str:
+        """The agents behind a wrong answer."""
+        agents = [name(row["agent"]) for row in self._mistakes]
+        if 2 < len(agents) >= len(self._run.agents) and not without:
+            return f"all {len(agents)} agents"
+        return cut([f"`{agent}`" for agent in agents if agent not in without], most=MOST_NAMED)
+
+    def _last_words(self, ring: Ring) -> Emit | None:
+        """The latest message of an agent of a ring; ``None``: no one remembers it."""
+        graph = self._run.graph
+        return next(
+            (
+                e
+                for e in reversed(self._run.said)
+                if graph and acting_agent(graph, e.by) in ring.agents
+            ),
+            None,
+        )
+
+    def _count_left(self) -> Counter[str]:
+        """The number of messages in front of each agent."""
+        graph = self._run.graph
+        open_events = graph.open_events() if graph is not None and graph.t >= 0 else ()
+        return Counter(base_name(agent) for event in open_events for agent in event.copies)

@@ -1,0 +1,65 @@
+"""Holders: agents with work in front of them in a standstill, the earliest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from dig._util.text import counted, join_clauses, name
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import End, base_name
+
+from .ladder import agents_behind
+
+
+class Holder(NamedTuple):
+    """An agent with work in front of it.
+
+    Attributes:
+        agent: Its name.
+        number: The number of messages.
+        end: The end of its latest turn; ``None``: it had none.
+        waits_for: The other holders, if these were given their work by this agent; the agent
+            waits for them, and let nothing lie itself.
+    """
+
+    agent: str
+    number: int
+    end: End | None
+    waits_for: tuple[str, ...]
+
+    @property
+    def says(self) -> str:
+        """The deed of the agent, as a predicate in the past."""
+        work = counted(self.number, "message")
+        if self.waits_for:
+            agents = join_clauses([f"`{name(agent)}`" for agent in self.waits_for[:3]])
+            return f"waited for {agents}, with {work} in front of it"
+        return f"left {work} lying"
+
+
+def list_holders(
+    graph: InteractionGraph, latest: Mapping[str, End], waiting: Mapping[str, Iterable[str]]
+) -> list[Holder]:
+    """List the holders: first the agents that wait for no other agent, then by time.
+
+    Args:
+        graph: The graph of the run.
+        latest: The end of the latest turn, by agent.
+        waiting: The events in front of each agent.
+    """
+    h, behind, number = graph.history, dict[str, set[str]](), dict[str, int]()
+    for agent, events in waiting.items():
+        numbers = [n for event in events if (n := h.event(event)) is not None]
+        agents = {base_name(agent_behind) for n in numbers for agent_behind in agents_behind(h, n)}
+        agents |= {base_name(sender) for n in numbers if (sender := h.sender(n))}
+        behind[base_name(agent)] = behind.get(base_name(agent), set()) | agents
+        number[base_name(agent)] = number.get(base_name(agent), 0) + len(numbers)
+    holders = [
+        Holder(
+            agent, number[agent], latest.get(agent),
+            tuple(b for b in behind if agent in behind[b] - {b} and b not in behind[agent]),
+        )
+        for agent in behind if number[agent]
+    ]  # fmt: skip
+    return sorted(holders, key=lambda each: (each.waits_for != (), each.end.us if each.end else 0))
