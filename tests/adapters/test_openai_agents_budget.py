@@ -73,6 +73,25 @@ def test_an_agent_that_hands_nothing_back_fails_the_request() -> None:
     assert session.statistics().open_turns == 0
 
 
+def test_an_entry_agent_stopped_at_its_own_handoff_fails_the_request() -> None:
+    """Its last turn begins with the handoff that it sent itself."""
+    records: list[Record] = []
+    usage = Usage(requests=1, input_tokens=100, output_tokens=10, total_tokens=110)
+
+    def respond(call: Any) -> Any:
+        names = [handoff.tool_name for handoff in call.handoffs]
+        return [function_call(name, {}, call_id=f"{name}-{len(call.input)}") for name in names]
+
+    others = [Agent(name=name, model=scripted(respond)) for name in ("billing", "refunds")]
+    triage = Agent(name="triage", model=scripted(respond, usage), handoffs=[*others])
+    team = dig.wrap(triage, budget={"tokens": 50}, sink=records.append)
+    with pytest.raises(dig.BudgetExceeded, match="stopped at 50 tokens"):
+        asyncio.run(Runner.run(team, "?"))
+    dig.unwrap(team)
+    (failed,) = incidents(records, "request_failed")
+    assert (failed["how"], failed["event"]) == ("limit", "e1")
+
+
 def test_two_hundred_requests_have_a_budget_each() -> None:
     team = dig.wrap(swarm("half"), budget={"turns": 4})
 

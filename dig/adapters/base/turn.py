@@ -431,10 +431,12 @@ class Turn:
             answer = self.submit({"error": failure.error}, error=failure)
             self.was_bounced(answer)
             return answer
-        to, activation, events = recipients(to), "", tuple(self.events)
+        to, activation = recipients(to), ""
         if self.is_open:
             self.act()
             activation = self._activation or ""
+        consumed = [name for name, fate in self._inputs.items() if fate.fate == "consume"]
+        events = {*consumed, *(event.id for event in self.events)}  # also the agent's own
         last = [Output({"error": failure.error}, to, "notice")] if to else []
         notice = self._end(last, None, failure, retried)
         if activation and not (failure.because or failure.cancelled):
@@ -444,11 +446,11 @@ class Turn:
         return notice
 
     def _report_end(
-        self, events: Iterable[Pending], kind: Failure, failure: TurnFailure, activation: str
+        self, events: Iterable[str], kind: Failure, failure: TurnFailure, activation: str
     ) -> None:
         """Report the end without an answer of the requests behind some events."""
         graph, monitor = self.guard.monitor.graph, self.guard.monitor
-        numbers = [graph.history.event_number(event.id) for event in events]
+        numbers = [graph.history.event_number(event) for event in events]
         for request in graph.unanswered_sources(union([graph.sources_of(n) for n in numbers])):
             blamed = None if failure.cancelled else activation
             fields = {"event": request, "activation": blamed, "error": failure.error}
