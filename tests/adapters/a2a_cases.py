@@ -40,6 +40,7 @@ CASES = [
     *(Case(one) for one in PAYING),
     Case(EARLY),
     Case(AT_ONCE, limited(1)),
+    Case(scenario("chain", watch="client", **TEAMS["chain"]), limited(1)),
     Case(AT_ONCE, options={}, mode="observe"),
     Case(scenario("chain", **TEAMS["chain"]), behind(usher("Welcome."))),
     Case(scenario("alone", teams.ask_in_time, streaming=True, **TEAMS["alone"]),
