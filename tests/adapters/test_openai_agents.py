@@ -431,3 +431,30 @@ def test_random_teams_that_are_healed_end_and_leave_nothing_open(part: int) -> N
         watched = Watched("heal")
         play(scenario(team_of(number), drive, f"team {number}"), watched, seed=number)
         watched.must_be_over()
+
+
+def back_and_forth(script: Script) -> Any:
+    """A router asks another agent for two parts by handoffs, and answers when it has both."""
+
+    def part(call: Any) -> int:
+        return str(call.input).count("'name': 'transfer_to_b'")
+
+    def route(call: Any, number: int) -> Any:
+        handing = together(says(f"I need part {part(call)}."), hands("b"))
+        return (says("all done") if part(call) == 2 else handing)(call, number)
+
+    def work(call: Any, number: int) -> Any:
+        return together(says(f"Part {part(call)} is done."), hands("a"))(call, number)
+
+    a, b = agent(script, "a", route), agent(script, "b", work)
+    a.handoffs, b.handoffs = [b], [a]
+    return a
+
+
+@pytest.mark.parametrize("seed", range(3, 6))
+def test_requests_that_overlap_do_not_mix_in_a_router_that_gets_the_floor_back(seed: int) -> None:
+    """What an instance remembers belongs to one request, until that is answered."""
+    watched = Watched()
+    watched.must_change_nothing(scenario(back_and_forth, at_once), seed=seed)
+    assert watched.patterns == [] and {"a", "a#2", "a#3"} <= {*watched.ran()}
+    watched.must_be_over()

@@ -84,6 +84,12 @@ class AgentInstances:
         if instance in monitor.graph.agents:
             self._guard.ask(monitor.leave, instance)
 
+    def let_go(self, instance: str) -> None:
+        """Give back a kept instance, at the end of a running turn."""
+        self._assigned.discard(instance)
+        if self.is_awaited(instance):
+            self.release(instance)
+
     def empty(self, instance: str) -> None:
         """Give back the instance of a cancelled turn, with all events in front of the instance.
 
@@ -106,3 +112,34 @@ class AgentInstances:
             if instance not in self._guard.monitor.graph.agents:  # else an agent is called so
                 self._agents[instance] = (agent, number)
                 return instance
+
+
+class Seats:
+    """The instances of agents for a whole request; used inside steps."""
+
+    def __init__(self, instances: AgentInstances) -> None:
+        """Begin without a seat."""
+        self._instances = instances
+        self._seats: dict[str, str] = {}  # agent -> its instance
+
+    def __bool__(self) -> bool:
+        return bool(self._seats)
+
+    def keep(self, instance: str) -> None:
+        """Keep an instance as the seat of its agent."""
+        self._instances.keep(instance)
+        self._seats[self._instances.agent_of(instance)] = instance
+
+    def take(self, agent: str) -> str:
+        """The seat of an agent, or a reserved instance."""
+        return self._seats.get(agent) or self._instances.reserve(agent)
+
+    def forget(self, instance: str) -> None:
+        """Forget a seat given back otherwise."""
+        self._seats.pop(self._instances.agent_of(instance), None)
+
+    def leave(self) -> None:
+        """Give back all seats, of agents at work at the end of their turns."""
+        for instance in self._seats.values():
+            self._instances.let_go(instance)
+        self._seats.clear()

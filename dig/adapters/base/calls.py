@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dig.errors import BudgetExceeded, BudgetStop
 from dig.graph.records import HANDOFF, TOOL, TOOL_CALL, Failure
 
+from .agent_instances import Seats
 from .context import enclosing, inside
 from .guard import in_step
 from .patching import NOTE
@@ -352,7 +353,7 @@ class HookedCall(Call):
         self.turn = Turn(session.guard, session.holds, "", ())
         self.may_bounce = may_bounce
         self.limits = (*self.limits, *limits)
-        self._seats: dict[str, str] = {}  # agent that has handed over -> the instance that it keeps
+        self._seats = Seats(session.instances)  # of agents that have handed over
         super().__init__(
             session, agent, payload, bounces=lambda: self.may_bounce, traceparent=traceparent
         )
@@ -373,7 +374,7 @@ class HookedCall(Call):
 
     def readdress(self, agent: str) -> None:
         """Give the floor to another agent, before the first turn or in place of a next turn."""
-        instance = self._seat(agent)
+        instance = self.guard.run(self._seats.take, agent, default=agent)
         self._session.withdraw(self._instance, (self.event,), instance)
         self._agent, self._instance = agent, instance
 
@@ -389,8 +390,8 @@ class HookedCall(Call):
             dropped: The payloads of further hand-overs, which the framework does not carry out.
             silent: Whether the agent says nothing of its own (see `Turn.hand_over`).
         """
-        self._session.instances.keep(self.turn.instance)
-        self._seats[self._agent], instance = self.turn.instance, self._seat(agent)
+        self._seats.keep(self.turn.instance)
+        instance = self._seats.take(agent)
         handed = self.turn.hand_over(
             instance, payload, HANDOFF, silent=silent, dropped=dropped, available=(self.event,)
         )
@@ -479,13 +480,8 @@ class HookedCall(Call):
         super()._fail(error)
         self._leave_seats()
 
-    def _seat(self, agent: str) -> str:
-        return self._seats.get(agent) or self._session.reserve_instance(agent)
-
     def _leave_seats(self) -> None:
-        for instance in self._seats.values():
-            self._session.release_instance(instance)
-        self._seats.clear()
+        self.guard.run(self._seats.leave, default=None)
 
 
 class ToolCalls:

@@ -114,6 +114,7 @@ class MonitoredRun(base.AdapterState):
         self.response: tuple[Agent[Any], ModelResponse] | None = None
         self._next = ""  # the agent that is handed over to, and has not begun
         self._tools = base.ToolCalls(team.session)
+        self._seats = base.Seats(team.session.instances)  # of agents that have handed over
         name = team.name_of(agent)
         payload = {"$resumed": name} if isinstance(inputs, RunState) else words_of(inputs)
         self._question = ""  # the event that it is called with
@@ -256,10 +257,10 @@ class MonitoredRun(base.AdapterState):
     def _begin_last(self, entry: str) -> None:
         """Begin a turn of the entry agent in place of the refused or interrupted turn."""
         self._tools.give_up(NEVER_TOLD)
-        instance, self.response = self.session.reserve_instance(entry), None
-        if self.turn is None:
+        instance, self.response = self._seats.take(entry), None
+        if self.turn is None and instance != self._instance:
             self.session.withdraw(self._instance, self._deliveries, instance)
-        else:
+        elif self.turn is not None:
             self._deliveries = [self.turn.end(None, (instance,), "notice")]
         self._instance, self.turn = instance, None
         self._begin()
@@ -278,7 +279,8 @@ class MonitoredRun(base.AdapterState):
         if self.response is not None:
             talk = handing_over(self.team, *self.response)
         self.response, self._next = None, ""
-        instance = self.session.reserve_instance(to)
+        self._seats.keep(turn.instance)
+        instance = self._seats.take(to)
         handed = turn.hand_over(
             instance, base.as_payload(talk.payload(to)), HANDOFF,
             silent=talk.is_silent, dropped=map(base.as_payload, talk.ignored_payloads()),
@@ -313,6 +315,12 @@ class MonitoredRun(base.AdapterState):
             self._answer = turn.reply(payload, self._caller_address())
 
     def _came_back(self) -> bool:
+        is_back = self._is_back()
+        if not is_back and not (self.turn and self.turn.is_open):
+            self._seats.leave()
+        return is_back
+
+    def _is_back(self) -> bool:
         if not self._answer:  # it waits, or nobody hears of its end
             return False
         if self.caller is None:
@@ -341,6 +349,10 @@ class MonitoredRun(base.AdapterState):
         return self.turn
 
     def _fail(self, error: BaseException) -> None:
+        self._end_without_answer(error)
+        self._seats.leave()
+
+    def _end_without_answer(self, error: BaseException) -> None:
         self.session.release(*self._deliveries, self._answer)
         for call in _calls_around(error):
             self._tools.fail(call, error)
