@@ -16,7 +16,11 @@ from .report import FRAMEWORKS, beyond_table, claimed, is_installed, shapes_of, 
 from .shapes import GAVE_UP, Mode, Seen, Shape, play
 
 # LlamaIndex looks at all attributes of its agents, which are models of pydantic.
-pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning"),
+    # Google ADK calls its own old ways.
+    pytest.mark.filterwarnings("ignore:The `plugins` argument is deprecated:DeprecationWarning"),
+]
 
 PAGE = Path(__file__).parents[2] / "docs" / "lab" / "alarms-library.md"
 
