@@ -85,8 +85,8 @@ class Kickoff:
     def is_at_limit(self) -> bool:
         """Whether the budget is used up, and there is an output to hand back."""
         events = (event.id for event in self.call.turn.events)
-        refuses = self.call.guard.session.refuses
-        return self.output is not None and refuses(*events) is not None
+        session = self.call.guard.session
+        return self.output is not None and session.refuses(*events) is not None
 
     def hand_back(self) -> Any:
         """Answer with the latest output, at a limit of the budget."""
