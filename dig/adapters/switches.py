@@ -18,17 +18,40 @@ from .base.guard import logger
 OFF, MODE = "DIG_OFF", "DIG_MODE"
 
 
+def read_off() -> str:
+    """Read `DIG_OFF`: empty, `1` or `unsafe`.
+
+    Raises:
+        SettingsError: The variable has no known value.
+    """
+    value = os.environ.get(OFF, "")
+    value = {"0": "", "false": "", "true": "1"}.get(value, value)
+    if value not in ("", "1", "unsafe"):
+        raise SettingsError(f"{OFF}={value!r:.60} is unknown; 1 wraps no team, 0 wraps all")
+    return value
+
+
+def read_mode() -> str:
+    """Read `DIG_MODE`: empty or `observe`.
+
+    Raises:
+        SettingsError: The variable has no known value.
+    """
+    value = os.environ.get(MODE, "")
+    if value not in ("", "observe"):
+        raise SettingsError(f"{MODE}={value!r:.60} is unknown; the only value is observe")
+    return value
+
+
 def is_switched_off(setup: Setup) -> bool:
     """Whether wrapping is switched off by the environment.
 
     Raises:
         SettingsError: The variable has no known value, or the setup has guards that would be lost.
     """
-    value = os.environ.get(OFF, "")
-    if value in ("", "0"):
+    value = read_off()
+    if not value:
         return False
-    if value not in ("1", "unsafe"):
-        raise SettingsError(f"{OFF}={value!r:.60} is unknown; 1 wraps no team, 0 wraps all")
     if value == "1":
         _refuse_guards(setup, f"{OFF}=1")
     _warn_once(f"{OFF}={value}: teams run without a monitor")
@@ -41,10 +64,7 @@ def switch_mode(mode: Mode, setup: Setup) -> Mode:
     Raises:
         SettingsError: The variable has no known value, or the setup has guards that would be lost.
     """
-    value = os.environ.get(MODE, "")
-    if value not in ("", "observe"):
-        raise SettingsError(f"{MODE}={value!r:.60} is unknown; the only value is observe")
-    if not value:
+    if not read_mode():
         return mode
     _refuse_guards(setup, f"{MODE}=observe")
     _warn_once(f"{MODE}=observe: teams are observed, and not healed")

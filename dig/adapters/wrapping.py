@@ -32,7 +32,7 @@ from .base import Attached, Mode, Session, WrapPlan
 from .base.guard import logger
 from .base.session import fit_setup
 from .frameworks import Adapter, adapter_of
-from .switches import is_switched_off, switch_mode
+from .switches import is_switched_off, read_off, switch_mode
 
 # Parts that only some teams use are imported on use: each import delays the first call.
 if TYPE_CHECKING:
@@ -313,7 +313,8 @@ def session_of(team: Any) -> Session:
     """
     wrapped = _wrapped.get(id(team))
     if wrapped is None:
-        raise SettingsError("this team is not wrapped; give what dig.wrap has returned")
+        reason = "DIG_OFF is set" if read_off() else "give what dig.wrap has returned"
+        raise SettingsError(f"this team is not wrapped; {reason}")
     return wrapped.session
 
 

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import indent
 from typing import Annotated, NamedTuple
@@ -153,12 +153,23 @@ def _writing(runs: Path) -> Observation:
 
 
 def _variables() -> Iterator[Observation]:
-    from dig.adapters.switches import MODE, OFF
+    from dig.adapters.switches import MODE, OFF, read_mode, read_off
+    from dig.traces.otel.exporters import exporter
 
-    for name in (OFF, MODE, "DIG_OTLP", "OTEL_EXPORTER_OTLP_ENDPOINT"):
+    reading: dict[str, tuple[Callable[[], object], str]] = {
+        OFF: (read_off, "teams are not wrapped"),
+        MODE: (read_mode, "teams are not healed"),
+        "DIG_OTLP": (lambda: exporter("traces", os.environ["DIG_OTLP"]), "spans go there"),
+        "OTEL_EXPORTER_OTLP_ENDPOINT": (lambda: True, "spans go there"),
+    }
+    for name, (read, effect) in reading.items():
         if value := os.environ.get(name):
-            effects = {OFF: "teams are not wrapped", MODE: "teams are not healed"}
-            yield Observation(name, f"{value}: {effects.get(name, 'spans go there')}")
+            try:
+                effect = effect if read() else "teams are wrapped"
+            except DigError as error:
+                yield Observation(name, str(error), True)
+            else:
+                yield Observation(name, f"{value}: {effect}")
 
 
 def _settings() -> Observation:
@@ -200,9 +211,9 @@ def _settings_lines() -> Iterator[str]:
     from dig.detectors.thresholds import Thresholds
 
     yield from (
-        "# Settings of dig-monitor. Use them with: digmon check runs --config FILE,",
-        "# or dig.wrap(team, policy=FILE). In pyproject.toml the tables are [tool.digmon.policy]",
-        "# and so on.",
+        "# Settings of dig-monitor. digmon run TASK --config FILE uses all tables;",
+        "# dig.wrap(team, policy=FILE) uses [policy] and [budget], digmon check --config FILE",
+        "# uses [policy]. In pyproject.toml the tables are [tool.digmon.policy] and so on.",
         "",
         "[policy]",
         "# What is done about findings of a pattern: off, observe, ask or heal.",

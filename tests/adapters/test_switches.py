@@ -75,6 +75,15 @@ def test_off_wraps_nothing_and_warns_once(
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.parametrize("value", ["1", "true", "unsafe"])
+def test_a_team_has_no_session_while_all_is_off(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIG_OFF", value)
+    with pytest.raises(SettingsError, match="DIG_OFF is set"):
+        dig.session_of(dig.wrap({"ann": ann}))
+
+
 @pytest.mark.parametrize("options", GUARDED)
 @pytest.mark.parametrize("switch", ["DIG_OFF=1", "DIG_MODE=observe"])
 def test_a_team_that_would_lose_its_guards_refuses_to_start(

@@ -74,6 +74,25 @@ def test_doctor_is_content_with_a_machine_on_which_all_is_well(
     assert not any(line["is_wrong"] for line in lines.values())
 
 
+@pytest.mark.parametrize(
+    ("switch", "text"),
+    [
+        ("DIG_OFF=no", "is unknown"), ("DIG_MODE=foo", "is unknown"),
+        ("DIG_OTLP=foo", "is no OTLP endpoint"), ("DIG_OFF=true", ""),
+    ],
+)  # fmt: skip
+def test_doctor_reads_a_variable_as_wrapping_does(
+    switch: str, text: str, call: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("importlib.metadata.requires", lambda name: REQUIREMENTS[:2])
+    name, value = switch.split("=")
+    monkeypatch.setenv(name, value)
+    status, shown, _ = call("doctor")
+    assert status == bool(text) and text in shown
+    assert f"{'!' if text else ' '} {name}: " in shown
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_doctor_says_where_nothing_can_be_written(call: Any, tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
