@@ -119,12 +119,12 @@ def prune(
 
 
 def _pruned(rows: list[dict[str, Any]], saved: list[int], dry_run: bool) -> Iterator[str]:
+    verb = "would be removed" if dry_run else "removed"
     for row in rows:
         if row["removed"] or (dry_run and row["stays"]):
-            act = f"stays, {row['stays']}" if row["stays"] else "removed"
+            act = f"stays, {row['stays']}" if row["stays"] else verb
             yield f"{safe_text(row['run'])}: {act}, {row['bytes'] / 1e6:.1f} MB"
     removed = [row["bytes"] for row in rows if row["removed"]]
-    verb = "would be removed" if dry_run else "removed"
     yield f"{len(removed)} of {counted(len(rows), 'run')} {verb}, {sum(removed) / 1e6:.1f} MB"
     if saved:
         yield f"{counted(len(saved), 'run')} compressed, {sum(saved) / 1e6:.1f} MB less"

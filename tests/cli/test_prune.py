@@ -63,7 +63,11 @@ def test_old_runs_go_and_each_removal_is_logged(
 ) -> None:
     before = left(runs)
     status, shown, _ = call("runs", "prune", runs, "--keep-days", "2.9", "--dry-run")
-    assert status == 0 and "run-4: removed" in shown and "2 of 4 runs would be removed" in shown
+    assert (
+        status == 0
+        and "run-4: would be removed" in shown
+        and "2 of 4 runs would be removed" in shown
+    )
     assert left(runs) == before
     with caplog.at_level(logging.INFO, "dig"):
         status, shown, _ = call("runs", "prune", runs, "--keep-days", "2.9")
