@@ -8,8 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest import mock
 
+import anyio
 import pytest
 
+import dig
 from dig.errors import TraceError
 from dig.show.runs import index
 from dig.show.runs.index import INDEX, overview
@@ -52,6 +54,26 @@ def test_a_run_is_summed_up(runs: Path) -> None:
     assert run.cost == {"input_tokens": 5, "output_tokens": 1}
     assert run.began == "2026-01-01T00:00:00+00:00"
     assert (tokens(run.cost), grade(run.score)) == (6, 2.5)
+
+
+def test_an_instance_is_no_further_agent(tmp_path: Path) -> None:
+    journal = tmp_path / "runs"
+
+    async def ann(question: str) -> str:
+        await anyio.sleep(0.01)
+        return question
+
+    async def ask_twice() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(team["ann"], "1")
+            tasks.start_soon(team["ann"], "2")
+
+    team = dig.wrap({"ann": ann}, journal=journal)
+    anyio.run(ask_twice)
+    dig.unwrap(team)
+    (trace,) = journal.glob("*/trace.dig.jsonl")
+    assert "ann#2" in trace.read_text()
+    assert [run.agents for run in overview(journal)] == [1]
 
 
 def test_runs_in_progress_and_broken_ones_are_listed_as_such(runs: Path) -> None:

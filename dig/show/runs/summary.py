@@ -22,7 +22,16 @@ from dig.detectors.five_answers import five_answers
 from dig.detectors.run_so_far import RunSoFar, goal_text
 from dig.errors import RuleError, TraceError
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import OUTCOMES, WAITS, Emit, FindingRow, HealRow, IncidentRow, Record
+from dig.graph.records import (
+    OUTCOMES,
+    WAITS,
+    Emit,
+    FindingRow,
+    HealRow,
+    IncidentRow,
+    Record,
+    base_name,
+)
 from dig.show.cause import KnownCause
 from dig.show.follower import RunFollower
 from dig.traces.journal.journal import RESULT, SIDE
@@ -226,7 +235,7 @@ def follow_run(path: Path) -> tuple[RunSummary, RunFollower]:
         task=first.task if first and first.task is not None else side.get("task"),
         seed=first.seed if first else side.get("seed"),
         outcome=outcome,
-        agents=len({*first.agents, *graph.history.agent_names}) if first else 0,
+        agents=len({*map(base_name, (*first.agents, *graph.history.agent_names))}) if first else 0,
         seconds=graph.now / 1_000_000,
         records=graph.t + 1,
         activations=len(graph.history.activation_ids),
