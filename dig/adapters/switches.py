@@ -19,7 +19,7 @@ OFF, MODE = "DIG_OFF", "DIG_MODE"
 
 
 def read_off() -> str:
-    """Read `DIG_OFF`: empty, `1` or `unsafe`.
+    """Read `DIG_OFF`.
 
     Raises:
         SettingsError: The variable has no known value.
@@ -32,7 +32,7 @@ def read_off() -> str:
 
 
 def read_mode() -> str:
-    """Read `DIG_MODE`: empty or `observe`.
+    """Read `DIG_MODE`.
 
     Raises:
         SettingsError: The variable has no known value.
@@ -59,7 +59,7 @@ def is_switched_off(setup: Setup) -> bool:
 
 
 def switch_mode(mode: Mode, setup: Setup) -> Mode:
-    """Get the mode by the environment, or else the given one.
+    """Get the mode of the environment, or else the given mode.
 
     Raises:
         SettingsError: The variable has no known value, or the setup has guards that would be lost.
