@@ -10,7 +10,7 @@ import pytest
 
 from tests.lab.test_reference import TEAM
 from tests.traces.interchange.test_message_log import CHAT
-from tests.traces.runs import solved, store
+from tests.traces.runs import directory, solved, store
 
 
 @pytest.fixture
@@ -63,6 +63,16 @@ def test_import_refuses_what_it_cannot_read(
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert reason in err
     assert not (tmp_path / "run").exists()
+
+
+def test_import_wants_a_run_and_says_which(call: Any, tmp_path: Path) -> None:
+    """A directory of runs is none, also as a further file."""
+    for name in ("a", "b"):
+        directory(tmp_path / name, "r", solved())
+    for first in (tmp_path / "a", tmp_path / "b" / "r"):
+        code, _, err = call("import", first, tmp_path / "a", "-o", tmp_path / "joined")
+        cure = f"is no run, but a directory of 1 run: name it, {tmp_path / 'a' / 'r'}"
+        assert (code, err) == (2, f"digmon: {tmp_path / 'a'}: {cure}\n")
 
 
 def test_export_prints_or_writes_the_graph(call: Any, tmp_path: Path) -> None:

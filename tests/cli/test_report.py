@@ -57,6 +57,10 @@ def test_a_directory_of_runs_is_no_run_and_says_so(
         f"digmon: {tmp_path}: is no run, but a directory of 2 runs: name one of them "
         "(`digmon runs` lists them)\n"
     )
+    (tmp_path / "r").rename(tmp_path / "s" / "r")
+    err = call(command[0], tmp_path, *command[1:])[2]
+    run = tmp_path / "s"
+    assert err == f"digmon: {tmp_path}: is no run, but a directory of 1 run: name it, {run}\n"
     (tmp_path / "none").mkdir()
     code, _, err = call(command[0], tmp_path / "none", *command[1:])
     assert (code, err) == (

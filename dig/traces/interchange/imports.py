@@ -16,6 +16,7 @@ from dig.errors import JournalError, SettingsError, TraceError
 from dig.graph.records import Emit, Limits, Record, Run
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE, read_records
+from dig.traces.journal.segments import is_run, missing
 
 from .coding_sessions import is_session, is_subagent, read_session
 from .inboxes import is_team, is_team_part, read_team
@@ -119,6 +120,9 @@ def import_file(path: Path, format: str | None = None, more: Sequence[Path] = ()
         SettingsError: There is no such format, or a run of it is one file.
         TraceError: The file cannot be read, or is not of this format.
     """
+    for folder in (path, *more):
+        if folder.is_dir() and not is_run(folder):
+            raise missing(folder / TRACE)
     path, *more = (file / TRACE if file.is_dir() else file for file in (path, *more))
     name = format or _fitting(path, head_of(path))
     if name not in FORMATS:

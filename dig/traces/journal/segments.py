@@ -130,9 +130,11 @@ def missing(first: Path, number: int = 1, *, whole_records: int = 0) -> TraceErr
         return TraceError(path, None, "is no file that can be read")
     if first.name != TRACE or not folder.is_dir():
         return TraceError(path, None, f"cannot be read: {os.strerror(errno.ENOENT)}")
-    if runs := sum(is_run(folder / name) for name in _names(folder)):
-        reason = f"is no run, but a directory of {counted(runs, 'run')}: name one of them"
-        return TraceError(folder, None, f"{reason} (`digmon runs` lists them)")
+    if runs := [folder / name for name in _names(folder) if is_run(folder / name)]:
+        of_several = "name one of them (`digmon runs` lists them)"
+        cure = of_several if len(runs) > 1 else f"name it, {runs[0]}"
+        reason = f"is no run, but a directory of {counted(len(runs), 'run')}: {cure}"
+        return TraceError(folder, None, reason)
     return TraceError(folder, None, f"is no run: there is no {TRACE} in it")
 
 
