@@ -20,6 +20,7 @@ from dig._util.text import counted, cut, first_words, join_clauses, name
 from dig.graph import records
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import NEVER_RAN, Emit, End, FindingRow, IncidentRow, Record, base_name
+from dig.graph.turns import starts_turn
 from dig.graph.words import moment
 
 from .finding import Finding
@@ -141,6 +142,8 @@ class Headlines:
             about = graph.activations_about(sources)
             turns = [v for v in about if not is_framework_node(h.agent(v))]
             agents = [*dict.fromkeys(base_name(h.agent(v)) for v in turns)]
+            if graph.run.session:
+                turns = [v for v in turns if starts_turn(h, v)]
             number = counted(len(turns), "turn") + (f" of {_list_agents(agents)}" if agents else "")
             return f"the {noun} ended at a limit of its framework{error}, after {number}"
         if cause == "timeout":

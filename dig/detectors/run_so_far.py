@@ -16,6 +16,7 @@ from dig.graph import records
 from dig.graph.graph import InteractionGraph
 from dig.graph.history import CONSUMED as TAKEN
 from dig.graph.history import FINAL
+from dig.graph.turns import TurnStarts
 from dig.graph.words import MOST_NAMED, MOST_REASON, healing_kind, moment
 
 from .budget import limit_text
@@ -97,6 +98,7 @@ class RunSoFar:
         us: The moment of the latest record; ended_us: that of the latest end of a turn.
         goal: The first words of the first request.
         agents: The names of the agents, the first thousand.
+        starts_turn: Whether a turn starts with the latest record.
         turns: The number of turns, by agent; failed: those that ended with an error of its own.
         cancelled: The latest turn that was called off, by agent.
         latest: The end of the latest turn, by agent; a thousand.
@@ -124,7 +126,7 @@ class RunSoFar:
                 headline.
         """
         self.graph = graph
-        self._headlines = Headlines()
+        self._headlines, self._starts, self.starts_turn = Headlines(), TurnStarts(), False
         self.late_turns = LateTurns()
         self._failing: dict[str, Headline] = {}  # by request
         self._lacking: dict[str, Headline] = {}  # by answer, until that is accepted
@@ -178,6 +180,7 @@ class RunSoFar:
     def write(self, rows: Sequence[records.Record]) -> None:
         """Take the records of a request into account."""
         for row in rows:
+            self.starts_turn = self._starts.look(row)
             look = _LOOKS.get(type(row))
             if look is not None:
                 look(self, row)
@@ -264,12 +267,12 @@ class RunSoFar:
             self.is_early = False
 
     def _start(self, record: records.Start) -> None:
-        self.counts["turns"] += 1
+        self.counts["turns"] += self.starts_turn
         agent = self.running[record.activation] = records.base_name(record.agent)
         # Hosts may make an agent for every turn.
         if agent in self.agents or len(self.agents) < MOST_AGENTS:
             self.agents[agent] = None
-            self.turns[agent] += 1
+            self.turns[agent] += self.starts_turn
         if len(self.running) > MOST_AGENTS:  # the turn of an agent that leaves never ends
             del self.running[next(iter(self.running))]
 

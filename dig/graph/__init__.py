@@ -7,6 +7,7 @@
   `problems` what is open about each problem, `history` closed events and activations in compact
   arrays; `rules` checks a record, `rewrites` applies it, `lineage` and `coverage` walk back through
   the history, `retention` drops some of it in a long session.
+- `turns`: which activations start a turn, and which go on with one.
 - `views`: cut-outs, networkx, and the HTML that a notebook shows of a graph.
 - `behaviour`: compares the behaviour of two runs, by means of `isomorphism`.
 """

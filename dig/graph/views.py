@@ -18,6 +18,7 @@ from dig._util.text import counted, name, one_line
 from .graph_state import GraphState
 from .history import CONSUME, FINAL
 from .records import FATES
+from .turns import starts_turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -134,10 +135,11 @@ def graph_html(graph: GraphState) -> str:
     for agent in list(lanes)[:MOST_ROWS]:
         turns, fates = lanes[agent]
         state = graph.agents.get(agent)
+        number = sum(not graph.run.session or starts_turn(h, v) for v in turns)
         strip = Strip(_stretches(graph, turns), f"when {name(agent)} was active")
         did = [str(fates[fate]) for fate in range(len(FATES))]
         rows.append(
-            (name(agent), strip, str(len(turns)), *did, str(len(state.buffer)) if state else "-")
+            (name(agent), strip, str(number), *did, str(len(state.buffer)) if state else "-")
         )
     if len(lanes) > MOST_ROWS:
         rows.append((f"and {len(lanes) - MOST_ROWS:,} more",))

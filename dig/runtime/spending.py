@@ -17,7 +17,8 @@ from dig._util.redaction import masking_logger
 from dig.detectors.budget import ANY_MODEL, UNITS, TeamBudget, limit_text
 from dig.errors import BudgetExceeded
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import TOOL, base_name
+from dig.graph.records import base_name
+from dig.graph.turns import takes_turns
 
 logger = masking_logger("dig")
 
@@ -228,8 +229,8 @@ class TeamSpending:
     # --- spending ---
 
     def begin_turn(self, agent: str, accounts: Iterable[Account]) -> None:
-        """Count a turn of an agent; parts of wrappers and tools have none."""
-        if not agent.rpartition("/")[2].startswith(("__", TOOL)):
+        """Count a turn of an agent."""
+        if takes_turns(agent):
             for account in accounts:
                 if not account.entry:
                     account.entry = base_name(agent)

@@ -23,6 +23,7 @@ from dig.detectors.interventions import Reroute
 from dig.detectors.notes import nobody_takes
 from dig.errors import SettingsError
 from dig.graph.records import NEVER_RAN, Outcome
+from dig.graph.turns import takes_turns
 from dig.monitor import messages
 from dig.monitor.sinks import Sink
 from dig.runtime.observers import ask_person
@@ -466,7 +467,7 @@ class Session:
         return self.monitor.graph.latest_source
 
     def _begin(self, turn: Turn) -> None:
-        self.guard.counts["turns"] += 1
+        self.guard.counts["turns"] += takes_turns(turn.instance)
         turn.instance = self.instances.take(turn.instance)
         self._turns[turn] = None
         self._watchdog.start()

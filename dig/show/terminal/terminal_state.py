@@ -121,7 +121,7 @@ class TerminalState:
                     self._system.mark(us, TimeMark.ACCEPTED)
                     yield LogLine(us, "answer", f"{name(record.event)} is accepted", "good")
             case records.Start():
-                self._lane(record.agent).turns += 1
+                self._lane(record.agent).turns += self._run.so_far.starts_turn
                 self._settle(us, record.agent)
             case End():
                 yield from self._log_end(record)
