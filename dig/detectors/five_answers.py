@@ -28,6 +28,8 @@ from .run_so_far import EARLY, FailedTurns, PatternTally, RunSoFar, goal_text
 MOST_STEPS = 4
 NO_ANSWER = ("ended by an error", "left without an answer")
 """The ends of a request without an answer."""
+LOOPS = ("ER", "LOOP", "LIVELOCK")
+"""The patterns of agents that go on and on."""
 INEXACT = 0.05
 """The share of an answer that may be wrong before the answer as a whole is."""
 
@@ -353,6 +355,8 @@ class _Writer(AnswerFacts):
                 waiting += [] if tally.holders else tally.agents
                 continue
             for agent, number in tally.agents.most_common(MOST_NAMED):
+                if pattern == "ER":  # a finding tells of many
+                    number = self._run.handed_on[agent] or number
                 times = f" {number:,} times" if number > 1 else ""
                 parts.setdefault(agent, []).append(f"{role}{times}")
         for mistake in self._mistakes if self._is_short else self._mistakes[2:]:
@@ -450,7 +454,7 @@ class _Writer(AnswerFacts):
             if self._mistakes:
                 reason = "because agents miscounted, which the monitor cannot see"
             return f"{text} What it found was mended; the answer is wrong {reason}.", None
-        if run.came_after or (run.finish and run.finish.outcome == "submitted"):
+        if run.came_after or run.is_noted or (run.finish and run.finish.outcome == "submitted"):
             return f"{text} That was not enough: the answer that was accepted is bad.", False
         if run.finish is None and self._state != "cut off":
             return f"{text} No answer has come since.", None
@@ -517,6 +521,9 @@ class _Writer(AnswerFacts):
             says = "No agent was at work, so more time would not help: find the cause"
             return says, "digmon why RUN"
         if self._origin and self._origin.activation is None:
+            if not {*LOOPS}.isdisjoint(self._tallies):
+                says = "See how the agents go round; a higher limit would not end that"
+                return says, "digmon show RUN"
             return "See who went on with what, or raise the limit", "digmon show RUN"
         if self._called_off and not self._tallies:
             return "Ask again what was called off; see what was done", "digmon show RUN"

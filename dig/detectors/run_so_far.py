@@ -100,6 +100,7 @@ class RunSoFar:
         agents: The names of the agents, the first thousand.
         starts_turn: Whether a turn starts with the latest record.
         turns: The number of turns, by agent; failed: those that ended with an error of its own.
+        handed_on: The number of events that an agent handed on, by agent.
         cancelled: The latest turn that was called off, by agent.
         latest: The end of the latest turn, by agent; a thousand.
         said: The latest messages of agents, with their payloads.
@@ -109,6 +110,7 @@ class RunSoFar:
         heals: The first and the latest intervention of each kind; healed: their numbers.
         refused: The reason of the first intervention that was refused; empty: none was.
         came_after: Whether an answer was accepted after the latest intervention.
+        is_noted: Whether that intervention was a note beside the very answer.
         limit: The limit of the budget that stopped something, in words; else empty.
         limited: The first record of that; ``None``: there was no limit.
         is_imported: Whether the trace was made from another file, after the run.
@@ -146,6 +148,7 @@ class RunSoFar:
         self.counts: Counter[str] = Counter()
         self.goal = self.refused = ""
         self.turns: Counter[str] = Counter()  # by agent
+        self.handed_on: Counter[str] = Counter()  # by agent
         self.failed: dict[str, FailedTurns] = {}  # by agent
         self.cancelled: dict[str, records.End] = {}  # the latest turn that was called off, by agent
         self._error_of: str | None = None  # the activation that ended last, if it failed
@@ -154,7 +157,7 @@ class RunSoFar:
         self._noted = set[str | None]()  # the event of the latest intervention
         self._has_acted = False  # otherwise than by notes beside answers
         self._total = self._number = 0  # requests: all that are answered, by the latest answer
-        self.is_early = self.came_after = False  # the latest answer; after the latest healing
+        self.is_early = self.came_after = self.is_noted = False  # the latest answer
         self.recorded: Tallies = {}
         self.raised: Tallies = {}
         self.heals: dict[str, list[records.HealRow]] = {}  # by kind: the first and the latest
@@ -208,6 +211,7 @@ class RunSoFar:
             self.is_early = record.event in self._early
             # A note beside this very answer came too late for it.
             self.came_after = record.event not in self._noted or self._has_acted
+            self.is_noted = not self.came_after
             self.partial = ""
             self._number = self._count_answered()
             is_error = record.event in self._failed
@@ -272,7 +276,7 @@ class RunSoFar:
         # Hosts may make an agent for every turn.
         if agent in self.agents or len(self.agents) < MOST_AGENTS:
             self.agents[agent] = None
-            self.turns[agent] += self.starts_turn
+            self.turns.update([agent] * self.starts_turn)  # a part of a wrapper has no row
         if len(self.running) > MOST_AGENTS:  # the turn of an agent that leaves never ends
             del self.running[next(iter(self.running))]
 
@@ -281,6 +285,7 @@ class RunSoFar:
         if agent in self.latest or len(self.latest) < MOST_AGENTS:
             self.latest[agent] = record
         self._error_of = None if record.error is None else record.activation
+        self.handed_on[agent] += sum(fate.fate == "reroute" for fate in record.fates)
         if record.usage:
             self.late_turns.look(record)
         if record.error is not None:
@@ -365,7 +370,7 @@ class RunSoFar:
         # The text needs the first, and the moments of the first and the latest.
         self.heals[kind] = [*self.heals.get(kind, [record])[:1], record]
         self.healed[kind] += 1
-        self.came_after = False
+        self.came_after = self.is_noted = False
         self._has_acted |= record.action != "inject" or not self._is_answer(record.event)
         self._noted = {record.event}
 

@@ -348,6 +348,34 @@ def test_a_note_beside_the_accepted_answer_mended_nothing() -> None:
         assert text in five_answers(so_far, score=WRONG).monitor
 
 
+def test_an_answer_with_the_note_beside_it_came_all_the_same() -> None:
+    """A session that ends has no answer of its own, but its requests have."""
+    so_far = RunSoFar()
+    so_far(HealRow(9, 9, 7, "inject", "f", ("ada",), "a note", "too early"))
+    so_far(Deliver(10, 10, "f", None))
+    so_far(Finish(11, 11, "stopped"))
+    assert five_answers(so_far).monitor.endswith("the answer that was accepted is bad.")
+    so_far(HealRow(12, 12, 7, "inject", "g", ("ada",), "a note", "too early"))
+    assert five_answers(so_far).monitor.endswith("no answer came after it.")
+
+
+def test_an_agent_that_hands_on_and_on_has_the_number_of_all_that_it_handed_on(
+    tmp_path: Path,
+) -> None:
+    """Findings come at doublings only; and no limit is high enough for a circle."""
+    circle = [
+        part
+        for n in range(26)
+        for agent, other in [("a", "b") if n % 2 == 0 else ("b", "a")]
+        for part in (*turn(n / 10, f"v{n}", agent, p=(other,)), deliver(n / 10, "p", other))
+    ]
+    failed = failing.request_failed(5, "limit", "p", None, "LimitError: 26 of 26")[:1]
+    path = store(tmp_path / "c.dig.jsonl", session(asked(0, "p", "a"), circle, failed))
+    told = verdict(path, watched=True)
+    assert [str(agent.says) for agent in told.who] == ["handed work on 13 times"] * 2
+    assert told.next == "See how the agents go round; a higher limit would not end that"
+
+
 def test_the_next_step_about_a_wrong_count_is_its_cause(tmp_path: Path) -> None:
     """Also if a turn failed besides, which no count depends on."""
     bad = end(1, "u", p="delay") | {"error": "ValueError: once"}

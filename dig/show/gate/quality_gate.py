@@ -102,6 +102,11 @@ class Group:
         return self.set_aside is None and self.severity != "notice"
 
     @property
+    def is_mended_error(self) -> bool:
+        """The findings are errors, and the run came right."""
+        return self.severity == "error" and self.is_mended
+
+    @property
     def title(self) -> str:
         """The pattern with the name, and the number of findings if there are several."""
         pattern = BY_NAME.get(self.kind.pattern)

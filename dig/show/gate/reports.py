@@ -162,18 +162,24 @@ def ending(run: CheckedRun) -> str:
     return f"The trace has no end: the run {state}; its last record is at {seconds(run.us)}{torn}"
 
 
+BY_ITSELF = "errors that came right by themselves"
+
+
 def _sections(groups: Sequence[Group]) -> Iterator[tuple[str, list[Group]]]:
     """The groups by severity and fate, with a title."""
     titles: dict[str, Callable[[Group], bool]] = {
         "unhealed error": lambda group: group.severity == "error" and not group.is_mended,
-        "mended error": lambda group: group.severity == "error" and group.is_mended,
+        "mended error": lambda group: group.is_mended_error and bool(group.heals),
+        BY_ITSELF: lambda group: group.is_mended_error and not group.heals,
         "warning": lambda group: group.severity == "warning",
         "notice": lambda group: group.severity == "notice",
     }
     for title, belongs in titles.items():
         if chosen := [group for group in groups if belongs(group)]:
             fails = " (this fails the check)" if any(group.fails for group in chosen) else ""
-            yield counted(sum(group.count for group in chosen), title) + fails, chosen
+            number = sum(group.count for group in chosen)
+            words = "1 error that came right by itself" if number == 1 else f"{number:,} {title}"
+            yield (words if title == BY_ITSELF else counted(number, title)) + fails, chosen
 
 
 def _section(title: str, groups: Sequence[Group]) -> Iterator[str]:

@@ -76,7 +76,7 @@ def test_the_text_says_what_was_healed_and_what_was_not(tmp_path: Path) -> None:
     assert "healing: sent f to a instead, with a note" in out
     assert out.splitlines()[-1] == "The check fails: 1 unhealed error."
     out = text(directory(tmp_path, "m", mended()))
-    assert "  1 mended error:\n    error ET at 1.0 s" in out
+    assert "  1 error that came right by itself:\n    error ET at 1.0 s" in out
     assert out.splitlines()[-1] == "The check passes: no unhealed errors (--fail-on unhealed)."
 
 
