@@ -15,7 +15,7 @@ MOST_ONWARD = 1_000
 
 
 def takes_turns(agent: str) -> bool:
-    """Whether the activations of an agent count as turns: tools and parts of wrappers have none."""
+    """Tell whether activations of an agent count as turns: tools and parts of wrappers have none."""
     return not agent.rpartition("/")[2].startswith(("__", TOOL))
 
 
@@ -59,7 +59,7 @@ class TurnStarts:
 
 
 def starts_turn(h: History, v: int) -> bool:
-    """Whether a turn of a session starts with activation `v`, as far as the history knows."""
+    """Tell whether a turn of a session starts with activation `v`, as far as the history knows."""
     inputs = h.edge_event[h.first_edge[v] : h.first_edge[v + 1]]
     returned = (n for n in inputs if h.flags[n] & (NOTICE_TYPE | BOUNCED))
     return takes_turns(h.agent(v)) and all(h.sender(n) != h.agent(v) for n in returned)

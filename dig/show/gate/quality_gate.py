@@ -103,7 +103,7 @@ class Group:
 
     @property
     def is_mended_error(self) -> bool:
-        """The findings are errors, and the run came right."""
+        """Whether the findings are errors of a run that came right."""
         return self.severity == "error" and self.is_mended
 
     @property
