@@ -15,12 +15,12 @@ MOST_ONWARD = 1_000
 
 
 def takes_turns(agent: str) -> bool:
-    """Tell whether activations of an agent count as turns: tools and parts of wrappers have none."""
+    """Tell if an agent has turns; tools (`tool:NAME`) and parts of wrappers have none."""
     return not agent.rpartition("/")[2].startswith(("__", TOOL))
 
 
 class TurnStarts:
-    """Follows the records of a run, and tells the start of a turn from that of a later part."""
+    """Follows the records of a run, and finds the start of each turn."""
 
     def __init__(self) -> None:
         """Begin before the first record."""
@@ -59,7 +59,7 @@ class TurnStarts:
 
 
 def starts_turn(h: History, v: int) -> bool:
-    """Tell whether a turn of a session starts with activation `v`, as far as the history knows."""
+    """Tell if an activation of a session starts a turn, as far as the history knows."""
     inputs = h.edge_event[h.first_edge[v] : h.first_edge[v + 1]]
     returned = (n for n in inputs if h.flags[n] & (NOTICE_TYPE | BOUNCED))
     return takes_turns(h.agent(v)) and all(h.sender(n) != h.agent(v) for n in returned)

@@ -289,7 +289,7 @@ def _check_trace(
 
 
 def error_of(finding: Finding) -> object:
-    """The error that a finding tells of; it is no part of its kind, since errors have numbers."""
+    """The error of a finding; errors have numbers in them, so a kind has no error."""
     return str(finding.evidence.get("error") or "")
 
 

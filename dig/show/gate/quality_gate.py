@@ -103,7 +103,7 @@ class Group:
 
     @property
     def is_mended_error(self) -> bool:
-        """Whether the findings are errors of a run that came right."""
+        """A group of errors after which the run came right."""
         return self.severity == "error" and self.is_mended
 
     @property
@@ -116,7 +116,7 @@ class Group:
         return f"{name(self.kind.pattern)}{stage}{title}{times}"
 
     def merge(self, other: Group) -> Group:
-        """Two groups of one entry as a single group, shown by the earliest finding."""
+        """Two groups of an entry as a single group, shown by the earliest finding."""
         early, late = sorted((self, other), key=lambda group: group.first.t)
         return replace(
             early,
