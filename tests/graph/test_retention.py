@@ -197,6 +197,8 @@ def test_what_is_gone_is_not_told_otherwise(number: int) -> None:
         assert told.text.count("nobody has seen") <= known.text.count("nobody has seen")
         if finding.pattern == "LOOP" and len(told.paths) < len(known.paths):
             continue  # of two messages that say the same, the one that is gone has no path
+        if finding.stage == "request" and told.paths != known.paths:
+            continue  # its latest turn is gone, so the path leads to the request
         assert len(told.paths) == len(known.paths)
         for path, all_of_it in zip(told.paths, known.paths, strict=True):
             assert path.text.startswith("...") or path.nodes[0] == all_of_it.nodes[0]
