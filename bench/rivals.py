@@ -118,7 +118,7 @@ def dig_live(stream: Stream) -> Report:
         setup=setup, script=happenings, sink=script.note,
     )  # fmt: skip
     assert result.graph is not None
-    remarks = rings_without_answer(result.graph)
+    remarks = [ring.remark for ring in rings_without_answer(result.graph)]
     # The stream is cut after its last message, so that nobody goes on then says nothing.
     end_us = 1e6 * (stream.messages[-1].at + 5)
     findings = [finding for finding in result.findings if finding.us <= end_us]

@@ -46,7 +46,7 @@ class AnswerFacts:
         numbered = {holder.agent for holder in self._holders}
         self._recovered = {
             agent for agent, failed in so_far.failed.items()
-            if failed.number == 1 and agent not in numbered and so_far.goes_on(failed.activation)
+            if failed.number == 1 and agent not in numbered and failed.unused == 0
         }  # fmt: skip
 
     def _activations(self) -> list[Any]:

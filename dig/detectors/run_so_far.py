@@ -48,14 +48,18 @@ class PatternTally:
 
 
 class FailedTurns:
-    """The failed turns of an agent: the number, the first, and the moment of the latest."""
+    """The failed turns of an agent: the number, the first, and the moment of the latest.
 
-    __slots__ = ("activation", "error", "number", "t", "us", "us_latest")
+    `unused` counts the inputs of the first that nobody has consumed; ``None``: it used some itself.
+    """
+
+    __slots__ = ("activation", "error", "number", "t", "unused", "us", "us_latest")
 
     def __init__(self, t: int, us: int, activation: str, error: str) -> None:
         """Begin with the first turn, without counting."""
         self.t, self.us, self.activation, self.error = t, us, activation, error
         self.number, self.us_latest = 0, us
+        self.unused: int | None = None
 
 
 class LateTurns:
@@ -152,6 +156,7 @@ class RunSoFar:
         self.failed: dict[str, FailedTurns] = {}  # by agent
         self.cancelled: dict[str, records.End] = {}  # the latest turn that was called off, by agent
         self._error_of: str | None = None  # the activation that ended last, if it failed
+        self._unused: dict[str, list[FailedTurns]] = {}  # by input of a failed turn
         self._early: set[str] = set()  # answers that lack work
         self._failed: set[str] = set()  # answers that are errors
         self._noted = set[str | None]()  # the event of the latest intervention
@@ -286,6 +291,10 @@ class RunSoFar:
             self.latest[agent] = record
         self._error_of = None if record.error is None else record.activation
         self.handed_on[agent] += sum(fate.fate == "reroute" for fate in record.fates)
+        for fate in record.fates if self._unused else ():
+            if fate.fate == "consume":
+                for failed in self._unused.pop(fate.event, ()):
+                    failed.unused = (failed.unused or 0) - 1
         if record.usage:
             self.late_turns.look(record)
         if record.error is not None:
@@ -300,7 +309,16 @@ class RunSoFar:
         self.counts["failed turns"] += 1
         if agent not in self.failed and len(self.failed) < MOST_AGENTS:
             error = first_words(record.error, MOST_REASON)
-            self.failed[agent] = FailedTurns(record.t, record.us, record.activation, error)
+            failed = FailedTurns(record.t, record.us, record.activation, error)
+            self.failed[agent] = failed
+            # Counted as it comes, because a session lets go of what was consumed.
+            if self.graph is not None and self.graph.ended is not None:
+                inputs = self.graph.ended.inputs
+                unused = [event.id for event in inputs if event.work and not event.consumed]
+                if not any(fate.fate == "consume" for fate in record.fates):
+                    failed.unused = len(unused)
+                    for event in unused:
+                        self._unused.setdefault(event, []).append(failed)
         if agent in self.failed:
             self.failed[agent].number += 1
             self.failed[agent].us_latest = record.us

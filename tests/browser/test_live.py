@@ -156,7 +156,7 @@ def test_a_run_that_was_cut_off_is_said_to_be(
     opened(page, server.address)
     growing.close()
     settled(page, "s.live === 'ended'")
-    expect(page.locator("#headline")).to_contain_text("Cut off after")
+    expect(page.locator("#headline")).to_contain_text("Cut off at")
 
 
 def test_it_survives_that_the_server_goes_and_comes_back(

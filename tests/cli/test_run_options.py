@@ -201,7 +201,8 @@ def test_a_run_with_a_twin_ends_with_the_difference(call: Any) -> None:
     heads = ["without the monitor", "with it", "what it did", "report", "your own team"]
     assert [next(h for h in heads if row.startswith(h)) for row in rows] == heads
     said = " ".join(out.split())
-    assert "deadlock (DL). with it Right answer after" in said
+    assert "without the monitor Got stuck after" in said
+    assert "with it Right answer after" in said
     assert len(list(Path("runs").iterdir())) == 2
 
 
