@@ -96,8 +96,9 @@ class Miscounts:
             id = waiting.pop()
             if id in self._own:
                 yield self._parts.run.events[id]
-                new = set(self._inherited[id]) - seen
-                seen |= new
+                # In order, so that equal runs are told alike in every process.
+                new = [e for e in dict.fromkeys(self._inherited[id]) if e not in seen]
+                seen.update(new)
                 waiting += new
 
     def _mistake(self, agent: str, events: list[RecordedEvent]) -> Mistake:
