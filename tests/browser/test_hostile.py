@@ -60,6 +60,12 @@ def elements(page: Page) -> dict[str, int]:
     return found
 
 
+def show_overview(page: Page) -> None:
+    """Open the overview, which draws who sent what to whom, and wait for its picture."""
+    page.keyboard.press("3")
+    page.wait_for_selector("svg")
+
+
 def is_pwned(page: Page) -> bool:
     """Whether a text was carried out."""
     return bool(page.evaluate("window.pwned !== undefined || {}.pwned !== undefined"))
@@ -78,7 +84,7 @@ def test_nothing_that_agents_say_becomes_part_of_the_page(
         opened(page, server.address)
     found = settled(page, f"s.t === {8 * count + 1}")
     assert found["counts"]["events"] == found["counts"]["activations"] == count
-    page.keyboard.press("3")  # the overview draws who sent what to whom
+    show_overview(page)
     before = elements(page)
     given = texts(count)
     ids = [f"e{n} {text}" for n, text in enumerate(given)]
@@ -93,6 +99,7 @@ def test_nothing_that_agents_say_becomes_part_of_the_page(
     page.wait_for_function("() => location.hash.includes('id=')")
     page.reload()
     settled(page, f"s.ready && s.t === {8 * count + 1}")
+    show_overview(page)
     after = elements(page)
     assert {name: after[name] for name in FIXED} == {name: before[name] for name in FIXED}
     assert after["h1"] == 1
