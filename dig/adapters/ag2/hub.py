@@ -267,8 +267,9 @@ class HubPatches:
         self, original: Callable[..., Any], client: Any, *parts: Any, **options: Any
     ) -> Any:
         """Ask an agent's model: from its handler, or directly from other code."""
-        run: Any = self._step(self._team.current_run, client.agent, default=original)
-        if run is original:  # the monitor failed: whose question this is cannot be said
+        unknown: Any = object()
+        run = self._step(self._team.current_run, client.agent, default=unknown)
+        if run is unknown:  # the monitor failed: whose question this is cannot be said
             return await original(*parts, **options)
         if run is not None:
             return await self._ask_model(run.turn, original, parts, options)
