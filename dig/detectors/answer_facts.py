@@ -44,10 +44,10 @@ class AnswerFacts:
         graph = so_far.graph
         self._rings = rings_without_answer(graph) if graph is not None and graph.t >= 0 else []
         numbered = {holder.agent for holder in self._holders}
-        self._recovered = {
+        self._recovered = [
             agent for agent, failed in so_far.failed.items()
-            if failed.number == 1 and agent not in numbered and failed.unused == 0
-        }  # fmt: skip
+            if failed.number == 1 and agent not in numbered and so_far.goes_on(failed.activation)
+        ]  # fmt: skip
 
     def _activations(self) -> list[Any]:
         graph = self._run.graph
@@ -87,16 +87,13 @@ class AnswerFacts:
         return cut([f"`{agent}`" for agent in agents if agent not in without], most=MOST_NAMED)
 
     def _last_words(self, ring: Ring) -> Emit | None:
-        """The latest message of an agent of a ring; ``None``: no one remembers it."""
+        """The latest message of an agent of a ring; ``None``: unknown."""
         graph = self._run.graph
-        return next(
-            (
-                e
-                for e in reversed(self._run.said)
-                if graph and acting_agent(graph, e.by) in ring.agents
-            ),
-            None,
-        )
+        for message in reversed(self._run.messages):
+            speaker = acting_agent(graph, message.by) if graph is not None else None
+            if speaker is not None and speaker in ring.agents:
+                return message
+        return None
 
     def _count_left(self) -> Counter[str]:
         """The number of messages in front of each agent."""

@@ -215,7 +215,7 @@ def responsible_agents(graph: InteractionGraph, finding: Finding | FindingRow) -
     if not (isinstance(subject, Mapping) and isinstance(evidence, Mapping)):
         return []
     if evidence.get("cause") == "discarded" and graph.knows(str(subject.get("event"))):
-        # Whoever threw work away has lost it; the sender has not.
+        # The agent that threw work away has lost it; the sender has not.
         by = getattr(graph.event(str(subject["event"])), "discarded_by", None)
         if by:
             return [*dict.fromkeys(map(base_name, by))]

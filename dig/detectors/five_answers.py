@@ -160,7 +160,7 @@ class _Writer(AnswerFacts):
             head += f", since the team was {self._run.partial}"
         quality = self._quality().removesuffix(".") if self._score and grade != "good" else ""
         head = f"{head}. {quality}" if quality else head
-        retried = (agent for agent in who if agent.agent in self._recovered)
+        retried = (agent for agent in who if agent.agent in map(name, self._recovered))
         culprit = next((agent for agent in who if agent.is_at_fault), next(retried, None))
         cause = f"`{culprit.agent}` {culprit.says}" if culprit else steps[0].says if steps else ""
         if len(self._mistakes) > 1:
@@ -267,7 +267,7 @@ class _Writer(AnswerFacts):
             steps.append(FailureStep(row.get("t", 0), row.get("us", 0), says))
         for agent, failed in self._run.failed.items():
             error = "" if self._private else f": {failed.error}"
-            says = f"{self._failed(agent, failed)}{error}"
+            says = f"{name(agent)} {self._failed(agent, failed)}{error}"
             if failed.number > 1:
                 says += f" (the latest at {moment(failed.us_latest)})"
             holder = next((holder for holder in self._holders if holder.agent == agent), None)
@@ -327,8 +327,7 @@ class _Writer(AnswerFacts):
 
     def _failed(self, agent: str, failed: FailedTurns) -> str:
         turns = self._run.turns[agent]
-        number = f" {failed.number:,} of {turns:,} turns" if turns > 1 else ""
-        return f"{name(agent)} failed{number}"
+        return "failed" + (f" {failed.number:,} of {turns:,} turns" if turns > 1 else "")
 
     def _who(self) -> Iterator[InvolvedAgent]:
         """The agents behind the failure: named by a diagnosis, failed, and in findings."""
@@ -342,7 +341,7 @@ class _Writer(AnswerFacts):
             first[str(mistake["agent"])] = str(mistake.get("activation") or "")
         worst_first = sorted(self._run.failed.items(), key=lambda item: -item[1].number)
         for agent, failed in [row for row in worst_first if row[0] not in self._recovered]:
-            parts.setdefault(agent, []).append(self._failed(agent, failed).partition(" ")[2])
+            parts.setdefault(agent, []).append(self._failed(agent, failed))
             first.setdefault(agent, failed.activation)
         for pattern, tally in self._tallies.items():
             row = BY_NAME.get(pattern)
@@ -395,10 +394,10 @@ class _Writer(AnswerFacts):
         for holder in self._holders:
             if holder.waits_for and holder.agent not in parts:
                 yield InvolvedAgent(name(holder.agent), _since(holder), False)
-        for agent in self._recovered - parts.keys():
+        for agent in [agent for agent in self._recovered if agent not in parts]:
             failed = self._run.failed[agent]
-            text = f"{self._failed(agent, failed).partition(' ')[2]}; its work went on"
-            yield InvolvedAgent(name(agent), text, False, failed.activation)
+            says = f"{self._failed(agent, failed)}; its work went on"
+            yield InvolvedAgent(name(agent), says, False, failed.activation)
 
     def _busiest(self, most: int) -> Iterator[InvolvedAgent]:
         for agent, turns in self._run.turns.most_common(most):
@@ -410,10 +409,8 @@ class _Writer(AnswerFacts):
         run = self._run
         if not run.heals:
             if run.is_imported:
-                skipped = (
-                    [name(key) for key in run.skipped] if isinstance(run.skipped, list) else []
-                )
-                unseen = f", which cannot show {join_clauses(skipped)}" if skipped else ""
+                skipped = join_clauses([*map(name, run.skipped)])
+                unseen = f", which cannot show {skipped}" if skipped else ""
                 return f"It was not there: this was read after the run{unseen}.", None
             if run.limit:
                 last = (
@@ -485,7 +482,7 @@ class _Writer(AnswerFacts):
         self, grade: Grade, who: list[InvolvedAgent], has_result: bool
     ) -> tuple[str, str]:
         run, origin = self._run, self._origin
-        failed = {name(agent) for agent in run.failed} - self._recovered
+        failed = {name(agent) for agent in run.failed if agent not in self._recovered}
         failing = next((each for each in who if each.is_at_fault and each.agent in failed), None)
         worst = self._mistakes[0] if self._mistakes else {}
         if worst.get("activation") and len(who) > 1 and not self._is_short:

@@ -13,7 +13,7 @@ from .ladder import agents_behind
 
 
 class Holder(NamedTuple):
-    """An agent with work in front of it.
+    """An agent with waiting work.
 
     Attributes:
         agent: Its name.

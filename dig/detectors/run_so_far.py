@@ -29,7 +29,8 @@ from .mended import CONSUMED
 MOST_GOAL = 90
 MOST_AGENTS = 1_000
 MOST_ANSWERS = 1_000
-MOST_SAID = 8
+MOST_INPUTS = 10_000  # of turns that used nothing
+MOST_MESSAGES = 8
 
 
 class PatternTally:
@@ -48,18 +49,14 @@ class PatternTally:
 
 
 class FailedTurns:
-    """The failed turns of an agent: the number, the first, and the moment of the latest.
+    """The failed turns of an agent: the number, the first, and the moment of the latest."""
 
-    `unused` counts the inputs of the first that nobody has consumed; ``None``: it used some itself.
-    """
-
-    __slots__ = ("activation", "error", "number", "t", "unused", "us", "us_latest")
+    __slots__ = ("activation", "error", "number", "t", "us", "us_latest")
 
     def __init__(self, t: int, us: int, activation: str, error: str) -> None:
         """Begin with the first turn, without counting."""
         self.t, self.us, self.activation, self.error = t, us, activation, error
         self.number, self.us_latest = 0, us
-        self.unused: int | None = None
 
 
 class LateTurns:
@@ -107,7 +104,7 @@ class RunSoFar:
         handed_on: The number of events that an agent handed on, by agent.
         cancelled: The latest turn that was called off, by agent.
         latest: The end of the latest turn, by agent; a thousand.
-        said: The latest messages of agents, with their payloads.
+        messages: The latest messages of agents, with their payloads.
         running: The agents of the turns in progress, by activation.
         counts: The numbers of requests by their end, of turns, and of messages.
         recorded, raised: The findings of the trace, and those of detectors of today.
@@ -147,7 +144,7 @@ class RunSoFar:
         self.agents: dict[str, None] = {}
         self.us = self.ended_us = 0
         self.latest: dict[str, records.End] = {}
-        self.said = deque[records.Emit](maxlen=MOST_SAID)
+        self.messages = deque[records.Emit](maxlen=MOST_MESSAGES)
         self.running: dict[str, str] = {}  # activation -> agent
         self.counts: Counter[str] = Counter()
         self.goal = self.refused = ""
@@ -156,7 +153,9 @@ class RunSoFar:
         self.failed: dict[str, FailedTurns] = {}  # by agent
         self.cancelled: dict[str, records.End] = {}  # the latest turn that was called off, by agent
         self._error_of: str | None = None  # the activation that ended last, if it failed
-        self._unused: dict[str, list[FailedTurns]] = {}  # by input of a failed turn
+        # By turn that used nothing the inputs that nobody has used since; and the other way round.
+        self._unused: dict[str, set[str]] = {}
+        self._unused_by: dict[str, list[str]] = {}
         self._early: set[str] = set()  # answers that lack work
         self._failed: set[str] = set()  # answers that are errors
         self._noted = set[str | None]()  # the event of the latest intervention
@@ -202,7 +201,7 @@ class RunSoFar:
     def _emit(self, record: records.Emit) -> None:
         self.counts["messages"] += 1
         if record.by is not None:
-            self.said.append(record)
+            self.messages.append(record)
         if record.by is None:
             self._headlines.look(record)
         if record.by is None and record.type != records.NOTICE:
@@ -270,9 +269,8 @@ class RunSoFar:
         if detail["stage"] == "partial":
             self.partial = self.limit
             self.counts["partial"] += self._number
-            self.counts["early"] -= (
-                self.is_early * self._number
-            )  # it is partial for a reason that is known
+            # It is partial for a reason that is known, so it does not count as early.
+            self.counts["early"] -= self.is_early * self._number
             self.is_early = False
 
     def _start(self, record: records.Start) -> None:
@@ -291,16 +289,19 @@ class RunSoFar:
             self.latest[agent] = record
         self._error_of = None if record.error is None else record.activation
         self.handed_on[agent] += sum(fate.fate == "reroute" for fate in record.fates)
-        for fate in record.fates if self._unused else ():
+        for fate in record.fates if self._unused_by else ():
             if fate.fate == "consume":
-                for failed in self._unused.pop(fate.event, ()):
-                    failed.unused = (failed.unused or 0) - 1
+                for activation in self._unused_by.pop(fate.event, ()):
+                    self._unused.get(activation, set()).discard(fate.event)
         if record.usage:
             self.late_turns.look(record)
         if record.error is not None:
             self._headlines.look(record)
             if record.cancelled:
+                if earlier := self.cancelled.get(agent):
+                    self._unused.pop(earlier.activation, None)
                 self.cancelled[agent] = record
+                self._remember_inputs(record.activation)
             elif record.because is None:
                 self._fail(agent, record)
 
@@ -309,16 +310,8 @@ class RunSoFar:
         self.counts["failed turns"] += 1
         if agent not in self.failed and len(self.failed) < MOST_AGENTS:
             error = first_words(record.error, MOST_REASON)
-            failed = FailedTurns(record.t, record.us, record.activation, error)
-            self.failed[agent] = failed
-            # Counted as it comes, because a session lets go of what was consumed.
-            if self.graph is not None and self.graph.ended is not None:
-                inputs = self.graph.ended.inputs
-                unused = [event.id for event in inputs if event.work and not event.consumed]
-                if not any(fate.fate == "consume" for fate in record.fates):
-                    failed.unused = len(unused)
-                    for event in unused:
-                        self._unused.setdefault(event, []).append(failed)
+            self.failed[agent] = FailedTurns(record.t, record.us, record.activation, error)
+            self._remember_inputs(record.activation)
         if agent in self.failed:
             self.failed[agent].number += 1
             self.failed[agent].us_latest = record.us
@@ -365,14 +358,22 @@ class RunSoFar:
             del headlines[next(iter(headlines))]
         return True
 
-    def goes_on(self, activation: str) -> bool:
-        """Whether a turn consumed nothing, and all of its inputs were consumed later."""
+    def _remember_inputs(self, activation: str) -> None:
+        """Remember the inputs of a turn without a used input, until other turns use them."""
+        # Followed from here on, because a session lets go of what was used.
         h = self.graph.history if self.graph is not None else None
         v = None if h is None else h.activation(activation)
-        if h is None or v is None:
-            return False
+        if h is None or v is None or h.inputs(v) or len(self._unused_by) >= MOST_INPUTS:
+            return
         inputs = h.edge_event[h.first_edge[v] : h.first_edge[v + 1]]
-        return not h.inputs(v) and all(h.flags[n] & TAKEN for n in inputs if h.is_work(n))
+        events = {h.event_ids[n] for n in inputs if h.is_work(n) and not h.flags[n] & TAKEN}
+        self._unused[activation] = events
+        for event in events:
+            self._unused_by.setdefault(event, []).append(activation)
+
+    def goes_on(self, activation: str) -> bool:
+        """Whether a failed or cancelled turn used nothing, and other turns used all inputs."""
+        return activation in self._unused and not self._unused[activation]
 
     @property
     def headline(self) -> Headline | None:
