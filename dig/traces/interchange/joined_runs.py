@@ -2,8 +2,7 @@
 
 A caller's journal shows an agent of another process by what went there and came back; the agent's
 own journal shows the request as one from outside. The event stands in both, with the same trace
-context.
-Here the agent's own activations stand in place of the caller's view of them.
+context. Here the agent's own activations stand in place of the caller's view of them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Any
 
 from dig.errors import TraceError
 from dig.graph import records as kinds
-from dig.graph.records import Deliver, Emit, End, Record, Start
+from dig.graph.records import Deliver, Emit, End, Record, Start, base_name
 from dig.traces.journal.journal import SIDE
 from dig.traces.journal.reader import read_records
 
@@ -79,14 +78,14 @@ class _Journal:
 
     def name(self, agent: str) -> str:
         """An agent or instance in the joined run."""
-        root, mark, number = agent.partition("#")
-        return self.names.get(root, root) + mark + number
+        root = base_name(agent)
+        return self.names.get(root, root) + agent[len(root) :]
 
     def answer(self, event: str) -> Emit | None:
         """The last word of the turn about an event; ``None``: none, or not over."""
         end = self.ends.get(event)
-        said = [self.emits[name] for name in end.outputs] if end else []
-        return next((row for row in reversed(said) if row.event not in self.onward), None)
+        outputs = [self.emits[name] for name in end.outputs] if end else []
+        return next((row for row in reversed(outputs) if row.event not in self.onward), None)
 
 
 @dataclass
@@ -110,7 +109,7 @@ class _Call:
     @property
     def agent(self) -> str:
         """The agent in the joined run, without the number of an instance."""
-        return self.callee.name(self.callee.arrived[self.request.event]).partition("#")[0]
+        return base_name(self.callee.name(self.callee.arrived[self.request.event]))
 
 
 def join_runs(*paths: Path) -> tuple[list[Record], Guesses]:
@@ -185,24 +184,24 @@ class _Joiner:
         taken = set[str]()
         for journal in self._journals:
             joins = [row.agent for row in journal.records if isinstance(row, kinds.Join)]
-            own = {agent.partition("#")[0] for agent in (*journal.run.agents, *joins)}
+            own = {base_name(agent) for agent in (*journal.run.agents, *joins)}
             for agent in own & taken:
                 journal.names[agent] = f"{agent} ({journal.number})"
             taken |= own
         self._views: dict[_Journal, set[str]] = {journal: set() for journal in self._journals}
         for call in calls:
-            view = call.caller.arrived.get(call.event.event, "").partition("#")[0]
+            view = base_name(call.caller.arrived.get(call.event.event, ""))
             self._views[call.caller].add(view)
         for journal in self._journals:
             views = self._views[journal]
             for event, agent in journal.arrived.items():
-                root = agent.partition("#")[0]
+                root = base_name(agent)
                 is_call = (journal, event) in self._events or event in journal.onward
                 if root in views and not is_call and journal.emits[event].by != kinds.SYSTEM:
                     views.discard(root)  # some calls of it stand in no other journal
                     journal.names[root] = f"{root} (unwatched)"
             for call in calls:  # the agent's own name is free in its own journal
-                callee = call.callee.arrived[call.request.event].partition("#")[0]
+                callee = base_name(call.callee.arrived[call.request.event])
                 if call.caller is journal and callee in views:
                     call.callee.names.pop(callee, None)
 
@@ -265,7 +264,7 @@ class _Joiner:
             case End():
                 self._end(journal, row)
             case kinds.Join(agent=agent) | kinds.Leave(agent=agent):
-                if agent.partition("#")[0] not in self._views[journal]:
+                if base_name(agent) not in self._views[journal]:
                     self._scribe.copy(replace(row, agent=name(agent)))
             case kinds.Redirect(event=event, to=agents):
                 if (journal, event) not in self._events:
