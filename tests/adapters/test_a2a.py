@@ -54,30 +54,23 @@ FAILING = [
 ]  # fmt: skip
 
 
-def early(agent: Any, context: Any, updater: Any) -> Any:
-    """Begin something in the background; the first answer does not wait for it."""
+def impatient(peer: str) -> Any:
+    """Ask a peer in the background; the first answer does not wait for it."""
 
-    async def act() -> str:
-        if "[monitor]" in context.get_user_input():
-            return f"with {await agent.background}"
-        agent.background = asyncio.create_task(words(agent.peers["b"], "work"))
-        await asyncio.sleep(0)
-        return "without b"
+    def reply(agent: Any, context: Any, updater: Any) -> Any:
+        async def act() -> str:
+            if "[monitor]" in context.get_user_input():
+                return f"with {await agent.background}"
+            agent.background = asyncio.create_task(words(agent.peers[peer], "work"))
+            await asyncio.sleep(0)
+            return f"without {peer}"
 
-    return act()
+        return act()
+
+    return reply
 
 
-def early_peer(agent: Any, context: Any, updater: Any) -> Any:
-    """The same of another agent, whom the executor asks in its own process."""
-
-    async def act() -> str:
-        if "[monitor]" in context.get_user_input():
-            return f"with {await agent.background}"
-        agent.background = asyncio.create_task(words(agent.peers["c"], "work"))
-        await asyncio.sleep(0)
-        return "without c"
-
-    return act()
+early, early_peer = impatient("b"), impatient("c")
 
 
 def slow(agent: Agent, context: Any, updater: Any) -> Any:

@@ -9,7 +9,6 @@ bears, too; no id stands in a payload. A waiting coroutine dies with its process
 from __future__ import annotations
 
 import inspect
-import secrets
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -26,6 +25,8 @@ from dig.graph.records import SYSTEM
 from dig.monitor.messages import Pending
 from dig.runtime.agent_errors import describe
 from dig.runtime.agents import Decision, EventFate, NewEvent, View
+
+from .names import child_context
 
 logger = masking_logger("dig.nats")
 
@@ -91,8 +92,7 @@ current_turn: ContextVar[_Turn] = ContextVar("turn")
 
 def call_context(turn: _Turn) -> str:
     """Make a trace context of its own for a call of a turn, by which the answer is known."""
-    trace = turn.context.split("-")[1] if turn.context else secrets.token_hex(16)
-    return f"00-{trace}-{secrets.token_hex(8)}-01"
+    return child_context(turn.context)
 
 
 class Callees(Mapping[str, Function]):

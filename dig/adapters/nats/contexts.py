@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
 import sys
 from contextlib import AbstractContextManager, nullcontext
 
 from .envelopes import Mail
-from .names import TRACEPARENT
+from .names import TRACEPARENT, child_context
 
 
 def trace_context(mail: Mail) -> AbstractContextManager[object]:
@@ -44,6 +43,4 @@ def current_context() -> str | None:
 
 def problem_context() -> str:
     """Make a trace context for a problem: a child of the current one, or a new one."""
-    current = current_context()
-    trace = current.split("-")[1] if current else secrets.token_hex(16)
-    return f"00-{trace}-{secrets.token_hex(8)}-01"
+    return child_context(current_context())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 import time
 
 from dig.errors import SettingsError
@@ -25,6 +26,12 @@ VERSION = "1"
 V, KIND, T, EPOCH, RAW, WALL = "Dig-V", "Dig-Kind", "Dig-T", "Dig-Epoch", "Dig-Raw", "Dig-Wall"
 MSG_ID, TRACEPARENT = "Nats-Msg-Id", "traceparent"
 LAST, LAST_IN_SUBJECT = "Nats-Expected-Last-Sequence", "Nats-Expected-Last-Subject-Sequence"
+
+
+def child_context(parent: str | None) -> str:
+    """Make a trace context below a parent, or a new context."""
+    trace = parent.split("-")[1] if parent else secrets.token_hex(16)
+    return f"00-{trace}-{secrets.token_hex(8)}-01"
 
 
 def check_session(name: str) -> str:
