@@ -60,10 +60,9 @@ FOREIGN = {
 """The patterns that see text of agents, models, servers or files, and how many stand in a place."""
 
 OWN = {
-    "dig/adapters/base/plan.py _numbers": 1,  # the version of a package
+    "dig/_util/extras.py version_numbers": 1,  # the version of a package
     "dig/cli/start.py _BOUND": 1,  # the metadata of this package
     "dig/cli/start.py _REQUIREMENT": 1,
-    "dig/cli/start.py numbers": 1,  # the version of a package
     "dig/show/figure/palette.py COLOURS": 1,  # our style sheet
     "dig/show/page/html_page.py _EXPORT": 1,  # our scripts
     "dig/show/page/html_page.py _IMPORT": 1,

@@ -1,7 +1,8 @@
-"""Imports of packages from an extra of dig-monitor."""
+"""Packages from an extra of dig-monitor: imports, and versions."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,6 +12,11 @@ from dig.errors import SettingsError
 def install_line(extra: str) -> str:
     """The command for the install of an extra, from an index or a checkout."""
     return f"pip install 'dig-monitor[{extra}]'"
+
+
+def version_numbers(text: str) -> tuple[int, ...]:
+    """The first three numbers of a version, without a local label; `1.2` is `1.2.0`."""
+    return (*map(int, re.findall(r"\d+", text.partition("+")[0])), 0, 0)[:3]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from dig._util.extras import install_line
+from dig._util.extras import install_line, version_numbers
 from dig._util.text import counted, safe_text
 from dig.errors import DigError, SettingsError
 
@@ -122,12 +122,9 @@ def _extra(extra: str, packages: list[tuple[str, str]]) -> Observation:
 
 def _fits(installed: str, bounds: str) -> bool:
     """Whether a version lies within bounds."""
-
-    def numbers(text: str) -> tuple[int, ...]:
-        return (*map(int, re.findall(r"\d+", text)), 0, 0)[:3]
-
+    numbers = version_numbers(installed)
     return all(
-        numbers(installed) < numbers(bound) if sign == "<" else numbers(installed) >= numbers(bound)
+        numbers < version_numbers(bound) if sign == "<" else numbers >= version_numbers(bound)
         for sign, bound in _BOUND.findall(bounds)
     )
 

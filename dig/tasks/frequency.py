@@ -142,7 +142,7 @@ class FrequencyTask:
         wrong = (max(more, less) + swapped) / size
         uncovered = size - (size if covered is None else covered)
         is_apart = less >= uncovered > 0
-        # What is not covered is told apart from what was left out of the parts that are.
+        # Elements without a part are told apart from elements left out of covered parts.
         parts = {"are missing from it": less - uncovered if is_apart else less,
                  "are counted too much": more, "stand at a wrong value": swapped}  # fmt: skip
         texts = [

@@ -69,7 +69,7 @@ class Miscounts:
         candidates = {own: [], **by_parts} if own else by_parts
         least, everything = _size(errors) / 4, self._errors(event.payload, ()) or errors
         for theirs, solutions in candidates.items():
-            # What was counted twice is there once more than it is true.
+            # Elements that were counted twice stand once more in the answer than in the truth.
             added = _subtract(everything, self._errors(event.payload, theirs) or errors)
             size = _size(_subtract(errors, added))
             if size < least:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from dig._util.extras import install_line
+from dig._util.extras import install_line, version_numbers
 from dig.errors import SettingsError
 from dig.monitor.sinks import Sink
 
@@ -218,9 +217,9 @@ def need_version(package: str, at_least: str, below: str, extra: str) -> str:
         raise SettingsError(f"{package} is not installed; {install}") from None
     tested = f"this wrapper was tested with {package}>={at_least},<{below}"
     message = f"{package} {installed} is installed, and {tested}; {install}"
-    is_newer = _numbers(installed) >= _numbers(below)
+    is_newer = version_numbers(installed) >= version_numbers(below)
     is_refused = is_newer and os.environ.get("DIG_ALLOW_UNTESTED") == "0"
-    if is_refused or _numbers(installed) < _numbers(at_least):
+    if is_refused or version_numbers(installed) < version_numbers(at_least):
         raise SettingsError(message)
     if is_newer:
         warnings.warn(f"{message}, or refuse others: DIG_ALLOW_UNTESTED=0", stacklevel=_OF_USER)
@@ -233,7 +232,3 @@ _OF_USER = 7
 
 def _another_way(framework: str, difference: object) -> SettingsError:
     return SettingsError(f"this {framework} is put together in another way: {difference}")
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", text.split("+")[0])[:3])

@@ -123,7 +123,7 @@ def to_remove(
 
 
 def remove(run: StoredRun) -> bool:
-    """Remove a run directory; false: it is in use, or has changed since it was looked at.
+    """Remove a run directory; false: in use, or changed since `stored_runs`.
 
     Raises:
         JournalError: It cannot be removed.
