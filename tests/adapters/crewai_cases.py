@@ -40,7 +40,7 @@ CASES = [
     Case(scenario(teams.chain, teams.for_each), watching),
     Case(scenario(early)),
     *(Case(scenario(spending), limited(turns)) for turns in (1, 3)),
-    Case(scenario(teams.chain), limited(1)),
+    *(Case(scenario(teams.chain), limited(turns)) for turns in (1, 2)),
     *(Case(scenario(teams.chain, drive), limited(1)) for drive in (teams.kickoff, teams.akickoff)),
     Case(scenario(spending), limited(tokens=300)),
     Case(scenario(twice)),

@@ -84,9 +84,10 @@ class Kickoff:
     @property
     def is_at_limit(self) -> bool:
         """Whether the budget is used up, and there is an output to hand back."""
-        events = (event.id for event in self.call.turn.events)
         session = self.call.guard.session
-        return self.output is not None and session.refuses(*events) is not None
+        if session.budget is None or self.output is None:
+            return False
+        return session.refuses(*(event.id for event in self.call.turn.events)) is not None
 
     def hand_back(self) -> Any:
         """Answer with the latest output, at a limit of the budget."""
