@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 from tests.browser.browsers import ARGUMENTS, NONE, browser_path, is_required
 from tests.browser.pages import report, simulated
@@ -50,17 +50,23 @@ class Witness:
         self.problems: list[str] = []
         self.requests: list[str] = []
         self.allowed: list[str] = []
-        page.on("console", self._console)
-        page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.on("request", self._request)
-        page.on("dialog", lambda dialog: self.problems.append(f"dialog: {dialog.message}"))
+        self._page, self._listeners = page, {
+            "console": self._console,
+            "pageerror": lambda error: self.problems.append(str(error)),
+            "request": lambda request: self.requests.append(request.url),
+            "dialog": lambda dialog: self.problems.append(f"dialog: {dialog.message}"),
+        }
+        for event, listener in self._listeners.items():
+            page.on(event, listener)  # type: ignore[call-overload]
+
+    def leave(self) -> None:
+        """Watch no longer."""
+        for event, listener in self._listeners.items():
+            self._page.remove_listener(event, listener)
 
     def _console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
             self.problems.append(f"{message.type}: {message.text}")
-
-    def _request(self, request: Request) -> None:
-        self.requests.append(request.url)
 
     def unexpected(self) -> list[str]:
         """The problems that no test has provoked."""
@@ -83,15 +89,40 @@ def address(run: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     return report(run, tmp_path_factory.mktemp("report") / "a & <b>.html")
 
 
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A page of its own, at half a large screen."""
+def opened_tab(browser: Browser) -> Page:
+    """A tab at half a large screen, with storage and permissions of its own."""
     context = browser.new_context(
         viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light", reduced_motion="reduce"
     )
     context.set_default_timeout(20_000)
-    yield context.new_page()
-    context.close()
+    return context.new_page()
+
+
+@pytest.fixture(scope="package")
+def tab(browser: Browser) -> Iterator[Page]:
+    """The tab of one test after the other: to open one takes longer than most tests."""
+    tab = opened_tab(browser)
+    yield tab
+    tab.context.close()
+
+
+@pytest.fixture
+def page(tab: Page) -> Iterator[Page]:
+    """An empty page, with the size, the storage and the permissions of a new one."""
+    tab.set_viewport_size({"width": WIDTH, "height": HEIGHT})
+    tab.mouse.move(0, 0)
+    yield tab
+    tab.evaluate("try { localStorage.clear() } catch {}")
+    tab.context.clear_permissions()
+    tab.goto("about:blank")
+
+
+@pytest.fixture
+def fresh_page(browser: Browser) -> Iterator[Page]:
+    """A page in a tab of its own, for what `page` does not take back, such as the clock."""
+    page = opened_tab(browser)
+    yield page
+    page.context.close()
 
 
 @pytest.fixture
@@ -99,4 +130,5 @@ def witness(page: Page) -> Iterator[Witness]:
     """Watches the page; a problem that the test has not provoked fails it."""
     witness = Witness(page)
     yield witness
+    witness.leave()
     assert witness.unexpected() == []

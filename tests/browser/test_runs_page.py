@@ -32,6 +32,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def page(fresh_page: Page) -> Page:
+    """A page whose clock is the test's."""
+    return fresh_page
+
+
 @pytest.fixture(autouse=True)
 def no_age(monkeypatch: pytest.MonkeyPatch, page: Page) -> None:
     """The list is made anew each time it is asked for, which is when the test lets time pass."""
