@@ -50,7 +50,8 @@ class Witness:
         self.problems: list[str] = []
         self.requests: list[str] = []
         self.allowed: list[str] = []
-        self._page, self._listeners = page, {
+        self._page = page
+        self._listeners = {
             "console": self._console,
             "pageerror": lambda error: self.problems.append(str(error)),
             "request": lambda request: self.requests.append(request.url),
