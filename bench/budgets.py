@@ -14,11 +14,11 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
-from dig.faults.inject.run_pair import play
 from dig.lab.benchmark.instances import FaultSet, Label, RunEnding
 from dig.lab.benchmark.scores_healing import play_all
 from dig.lab.experiment.markdown_table import Table, TableCell, Value
 from dig.lab.experiment.statistics import share
+from dig.lab.run_pair import play
 from dig.lab.truth.baseline import Baseline
 
 LARGEST = 8

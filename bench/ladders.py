@@ -21,9 +21,9 @@ from dig.detectors import standard, standard_healers
 from dig.detectors.interventions import BEYOND_NOTES, Budget
 from dig.detectors.policy import HEAL_ALL, Policy
 from dig.detectors.thresholds import Thresholds
-from dig.faults.inject.run_pair import play
 from dig.graph.records import HealRow, Record
 from dig.lab.experiment.grid import WINDOWS
+from dig.lab.run_pair import play
 from dig.monitor.messages import Output
 from dig.runtime import Decision, EventFate, NewEvent, Plan, Setup, View, simulate
 from dig.runtime.keyed_random import KeyedRandom

@@ -7,6 +7,5 @@ from .inject.fault import Fault
 from .inject.fault_catalogue import KINDS
 from .inject.faulty_team import FaultyTeam
 from .inject.game_day import GameDay, around
-from .inject.run_pair import Played, play
 
-__all__ = ["KINDS", "Fault", "FaultyTeam", "GameDay", "Played", "around", "play"]
+__all__ = ["KINDS", "Fault", "FaultyTeam", "GameDay", "around"]

@@ -1,6 +1,7 @@
 """The laboratory: code for evaluation only. In dig, only the command line imports its modules.
 
-- `benchmark`, `truth`: sets of faulty runs, what is true about them, and scores.
+- `run_pair`: a run with faults and its twin, in memory. `benchmark`, `truth`: sets of faulty runs,
+  what is true about them, and scores.
 - `experiment`: the experiments of the paper; `compared_methods`, `judge`, `rivals`: what healing
   is compared with.
 - `investigate`: investigations of foreign snapshots.

@@ -12,8 +12,8 @@ from dig.faults.inject.fault import Fault
 from dig.faults.inject.fault_catalogue import KINDS
 from dig.faults.inject.faulty_team import FaultyTeam
 from dig.faults.inject.injector import Act
-from dig.faults.inject.run_pair import Played, play
 from dig.graph.records import FindingRow, Limits, Record
+from dig.lab.run_pair import Played, play
 from dig.monitor.messages import Output
 from dig.runtime.bus import Bus
 from dig.runtime.simulator import Simulation

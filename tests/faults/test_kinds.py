@@ -13,9 +13,9 @@ import pytest
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.fault_catalogue import KINDS
 from dig.faults.inject.faulty_team import FaultyTeam
-from dig.faults.inject.run_pair import Played, play
 from dig.graph.behaviour import same_behaviour
 from dig.graph.records import Deliver, Emit, End, Expire, Join, Leave, Start
+from dig.lab.run_pair import Played, play
 from dig.runtime import Bus, Decision, NewEvent, Setup, View
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile

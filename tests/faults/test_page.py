@@ -15,8 +15,8 @@ from dig.faults.inject import fault_catalogue as catalogue
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.fault_catalogue import KINDS, Kind
 from dig.faults.inject.injector import COMMON, Parameter
-from dig.faults.inject.run_pair import play
 from dig.graph.records import Emit
+from dig.lab.run_pair import play
 from tests.helpers import backends
 
 from .plays import STEADY

@@ -9,8 +9,8 @@ import pytest
 
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.fault_catalogue import KINDS
-from dig.faults.inject.run_pair import Played, play
 from dig.graph.records import FindingRow
+from dig.lab.run_pair import Played, play
 from dig.tasks.run.team_run import TeamRun
 
 from .plays import LIMITS, STEADY, raised, twin

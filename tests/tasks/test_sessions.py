@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from dig.errors import SettingsError
-from dig.faults.inject.run_pair import play
 from dig.graph.records import Emit
+from dig.lab.run_pair import play
 from dig.monitor.messages import Pending
 from dig.runtime.agents import View
 from dig.runtime.checkpoint import PastActivation

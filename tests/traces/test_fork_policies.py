@@ -10,9 +10,9 @@ import pytest
 from dig.errors import DivergenceError
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.faulty_team import FaultyTeam
-from dig.faults.inject.run_pair import lines as bytes_of
-from dig.faults.inject.run_pair import play, without_policy
 from dig.graph.records import Deliver, Emit, Finish, Record
+from dig.lab.run_pair import lines as bytes_of
+from dig.lab.run_pair import play, without_policy
 from dig.runtime.setup import Setup
 from dig.runtime.simulator import Simulation
 from dig.tasks.run.arrange import arrange, make_task

@@ -4,5 +4,5 @@
   kinds, one file per family; `payload_changes`: changed payloads. `injections`: the acts of faults
   in a trace.
 - `faulty_agent`, `faulty_team`: faults around an agent and around a team.
-- `run_pair`: a run with faults and its twin. `game_day`: faults around a team of one's own.
+- `game_day`: faults around a team of one's own.
 """

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, replace
 
 from dig.diagnosis.causes import CausalGraph
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.run_pair import Played, play
 from dig.graph.records import Record
+from dig.lab.run_pair import Played, play
 from dig.lab.truth import verification
 from dig.lab.truth.baseline import Baseline
 from dig.lab.truth.matching import first_difference

@@ -31,9 +31,9 @@ from dig.errors import RecordError, SettingsError
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.fault_catalogue import KINDS, is_foreign
 from dig.faults.inject.injections import Injection
-from dig.faults.inject.run_pair import Played
 from dig.graph.records import Record
 from dig.lab.experiment.results import MOST, Amount, Count
+from dig.lab.run_pair import Played
 from dig.tasks.run.team_run import Recipients, TeamRun
 from dig.traces.journal.reader import TRACE
 

@@ -14,10 +14,10 @@ from typing import Any
 from dig._util.intervals import wilson
 from dig.detectors.patterns import NAMES
 from dig.faults.inject.fault_catalogue import KINDS
-from dig.faults.inject.run_pair import pattern_of
 from dig.graph.records import End, FindingRow, Record
 from dig.lab.experiment.markdown_table import Table, Value
 from dig.lab.experiment.statistics import Mean, as_json, share, spread
+from dig.lab.run_pair import pattern_of
 
 from .instances import FaultSet, Instance, Label, by_kind
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from dig.faults.inject.run_pair import play
 from dig.lab.experiment.markdown_table import Table, Value
 from dig.lab.experiment.statistics import as_json, mean, share, sign_flip
+from dig.lab.run_pair import play
 from dig.lab.truth.baseline import Baseline
 from dig.lab.truth.measurements import DIGITS
 from dig.lab.truth.verification import is_all_good, verdicts

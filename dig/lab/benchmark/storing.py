@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from dig.errors import SettingsError, file_errors
-from dig.faults.inject.run_pair import Played, lines, play, publish_records
 from dig.graph.records import Emit, End, Finish, Record, Run
+from dig.lab.run_pair import Played, lines, play, publish_records
 from dig.lab.truth.baseline import Baseline
 from dig.runtime.workers import Workers
 from dig.traces.journal.durable_files import write_file

@@ -25,10 +25,10 @@ from dig.diagnosis.trials.replays import TrialBudget, Trying, read_fork, read_so
 from dig.diagnosis.trials.seats import propose_seat
 from dig.errors import SettingsError
 from dig.faults.inject.faulty_team import FaultyTeam
-from dig.faults.inject.run_pair import lines, publish_records, without_policy
 from dig.graph.records import Emit, Leave
 from dig.lab.experiment.markdown_table import Table, Value
 from dig.lab.experiment.statistics import mean, share
+from dig.lab.run_pair import lines, publish_records, without_policy
 from dig.runtime.workers import Workers
 from dig.show.document import Candidate, Diagnosis, Evidence, Hypothesis
 from dig.tasks.run.execute import execute

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from dig.errors import RecordError, SettingsError
-from dig.faults.inject.run_pair import Played
+from dig.lab.run_pair import Played
 
 from .measurements import DIGITS, Measured, measure_parts
 

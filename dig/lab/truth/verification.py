@@ -17,7 +17,7 @@ import networkx as nx
 
 from dig.diagnosis.causes import CausalGraph, Cause, Edge, Node
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.run_pair import Played
+from dig.lab.run_pair import Played
 from dig.tasks.accounting import TaskParts
 from dig.traces.run import RecordedRun
 

@@ -17,8 +17,8 @@ from random import Random
 
 from dig.diagnosis.causes import CausalGraph
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.run_pair import Played, play
 from dig.graph.records import Start
+from dig.lab.run_pair import Played, play
 from dig.lab.truth.baseline import Baseline
 from dig.lab.truth.verification import verify
 from dig.tasks.run.team_run import TeamRun

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.errors import RecordError, SettingsError
-from dig.faults.inject.run_pair import play
+from dig.lab.run_pair import play
 from dig.lab.truth.baseline import FEWEST, Baseline
 from dig.lab.truth.measurements import Measured
 

@@ -12,7 +12,6 @@ import pytest
 
 from dig.errors import SettingsError
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.run_pair import lines, play
 from dig.graph.records import Finish
 from dig.lab.benchmark.answers import Answer, Answers, RootCause
 from dig.lab.benchmark.attributing import attribute_all
@@ -24,6 +23,7 @@ from dig.lab.benchmark.scores_answers import score
 from dig.lab.benchmark.scores_healing import ROWS, score_healing
 from dig.lab.benchmark.storing import make_set
 from dig.lab.benchmark.trying import score_trials
+from dig.lab.run_pair import lines, play
 from dig.lab.truth.baseline import Baseline
 from dig.lab.truth.verification import SILENT, Dropped
 from tests.faults.plays import STEADY

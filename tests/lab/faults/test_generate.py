@@ -17,7 +17,6 @@ import pytest
 
 from dig.errors import SettingsError
 from dig.faults.inject.fault_catalogue import KINDS
-from dig.faults.inject.run_pair import lines, play
 from dig.lab.benchmark.candidates import (
     CONFIGURATIONS,
     HYBRIDS,
@@ -29,6 +28,7 @@ from dig.lab.benchmark.candidates import (
 from dig.lab.benchmark.hidden import Made, attempt
 from dig.lab.benchmark.instances import INDEX, LABELS, SECRET, STRUCTURE, FaultSet
 from dig.lab.benchmark.storing import make_set
+from dig.lab.run_pair import lines, play
 from dig.lab.truth.baseline import Baseline
 from dig.lab.truth.verification import SILENT, Dropped
 from dig.traces.journal.reader import TRACE

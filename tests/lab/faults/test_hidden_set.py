@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from dig.faults.inject import run_pair
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.fault_catalogue import KINDS
-from dig.faults.inject.run_pair import Played, lines, publish_records
 from dig.graph.records import Emit, FindingRow, Run
+from dig.lab import run_pair
 from dig.lab.benchmark.attributing import FLOORS, attribute_all
 from dig.lab.benchmark.candidates import Configuration, InstanceDraft, Recipe, Stratum
 from dig.lab.benchmark.hidden import Made, attempt
@@ -26,6 +25,7 @@ from dig.lab.benchmark.oracle import oracle
 from dig.lab.benchmark.scores_answers import NO_HARM, Scores, score
 from dig.lab.benchmark.scores_detectors import score_detectors
 from dig.lab.benchmark.storing import make_set, write_instance
+from dig.lab.run_pair import Played, lines, publish_records
 from dig.lab.truth.baseline import Baseline
 from dig.lab.truth.verification import GOOD, at_rest, is_all_good, verdicts
 from dig.tasks.run.team_run import TeamRun

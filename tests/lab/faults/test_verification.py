@@ -13,7 +13,7 @@ import pytest
 from dig.detectors.thresholds import Thresholds
 from dig.diagnosis.causes import CausalGraph, Cause
 from dig.faults.inject.fault_catalogue import KINDS
-from dig.faults.inject.run_pair import Played, play
+from dig.lab.run_pair import Played, play
 from dig.lab.truth.baseline import Baseline
 from dig.lab.truth.verification import (
     BASELINE_ANOMALOUS,

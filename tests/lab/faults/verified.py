@@ -11,8 +11,8 @@ from typing import Any
 
 from dig.diagnosis.causes import CausalGraph
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.run_pair import Played, lines, play
 from dig.graph.records import Limits
+from dig.lab.run_pair import Played, lines, play
 from dig.lab.truth.baseline import Baseline
 from dig.lab.truth.verification import Dropped, verify
 from dig.tasks.run.team_run import TeamRun

@@ -19,14 +19,13 @@ from dig.errors import SettingsError
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.fault_catalogue import KINDS
 from dig.faults.inject.faulty_team import FaultyTeam
-from dig.faults.inject.run_pair import lines, play
 from dig.graph.records import Emit, End, IncidentRow, Leave, Start
+from dig.lab.run_pair import lines, play
 from dig.tasks.run.arrange import arrange, make_task
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
 from dig.traces.journal.reader import read_records
-
-from .plays import LIMITS, STEADY, nulls_of, twin
+from tests.faults.plays import LIMITS, STEADY, nulls_of, twin
 
 CLUMSY = replace(STEADY, profile=Profile())
 NULLS = [(name, parameter) for name in KINDS for parameter in nulls_of(name)]
@@ -97,8 +96,8 @@ def test_a_trace_can_be_read_as_any_other(tmp_path: Any) -> None:
     assert tuple(read_records(path)) == played.records
 
 
-ROOT = Path(__file__).parents[2]
-DIGEST = "from tests.faults.test_run_pair import hybrid; print(hybrid())"
+ROOT = Path(__file__).parents[3]
+DIGEST = "from tests.lab.faults.test_run_pair import hybrid; print(hybrid())"
 
 
 def hybrid() -> str:

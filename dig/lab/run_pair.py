@@ -10,6 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from dig.faults.inject.fault import Fault
+from dig.faults.inject.faulty_team import FaultyTeam
+from dig.faults.inject.injections import ActLocator, Injection
 from dig.graph.codec import encode
 from dig.graph.records import DISTURBANCE, Emit, FindingRow, Record, Run
 from dig.runtime.result import RunResult
@@ -20,10 +23,6 @@ from dig.tasks.run.arrange import arrange, make_simulation, make_task
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.task import Score
 from dig.traces.run import RecordedRun
-
-from .fault import Fault
-from .faulty_team import FaultyTeam
-from .injections import ActLocator, Injection
 
 BESIDE = "CLA beside"
 """In sessions: CLA about an event delivered to an agent beside events of another problem."""
