@@ -274,17 +274,21 @@ class CommandAlerts(_Base):
         self.name = f"command {one_line(os.path.basename(program), 60)}"
         self._timeout_s = timeout_s
         self._process: Popen[bytes] | None = None
+        self._is_cancelled = False
 
     def send(self, alarm: Alarm) -> None:
         """Run the command and wait for the end; raises for any status but 0."""
         from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 
+        self._is_cancelled = False
         shown = json.dumps(alarm.to_json(), default=str).encode()
         # A session of its own: `cancel` kills the command with all that it has started.
         with Popen(
             self._command, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
         ) as process:
             self._process = process
+            if self._is_cancelled:  # while the command began, when there was nothing to kill
+                self.cancel()
             try:
                 process.communicate(shown, timeout=self._timeout_s)
             except TimeoutExpired:
@@ -299,7 +303,7 @@ class CommandAlerts(_Base):
 
     def cancel(self) -> None:
         """Kill the running command and all processes of its group."""
-        process = self._process
+        self._is_cancelled, process = True, self._process
         if process is None or process.poll() is not None:
             return
         with suppress(OSError):

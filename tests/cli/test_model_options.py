@@ -144,7 +144,7 @@ def test_a_request_that_fails_is_told_at_once_with_the_servers_words(
     """Its agent, status and message, on one line of at most 500 characters; no key; once."""
     long = f"context too long for {SECRET},\n{'x' * 600}"
     with serving([fails(400, long)]) as server:
-        done = in_words(tmp_path, server, "--limit", "2", "--speed", "1", *view)
+        done = in_words(tmp_path, server, "--limit", "0.5", "--speed", "1", *view)
     told = [line for line in done.stderr.splitlines() if "a request of" in line]
     assert len(told) == 1
     said = told[0].partition("a request of ")[2]

@@ -35,7 +35,7 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with serving(answer) as server:
         done = invoke(
             server, "run", "count-frequency", "--size", 60, "--agents", 3, "--method", "mas",
-            "--limit", 4, "--model", "m", "--base-url", server.url, "--runs", folder, "--json",
+            "--limit", 2, "--model", "m", "--base-url", server.url, "--runs", folder, "--json",
         )  # fmt: skip
     told = json.loads(done.stdout)
     assert told["outcome"] == "timeout"

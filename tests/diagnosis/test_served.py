@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dig.adapters.plain import served
 from dig.diagnosis.case import RunSource
 from dig.diagnosis.diagnosing import diagnose, try_changes
 from dig.diagnosis.goal import Goal
@@ -112,8 +113,11 @@ def test_why_asks_each_stateless_agent_again(run: Path, tmp_path: Path) -> None:
     assert "cannot be replayed" not in " ".join(lines)
 
 
-def test_a_team_that_is_otherwise_cannot_be_replayed(run: Path) -> None:
+def test_a_team_that_is_otherwise_cannot_be_replayed(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The note has the first record that differs, in both versions."""
+    monkeypatch.setattr(served, "GRACE_S", 0.1)  # no other task will make the recorded step
     found = tried(run, edit(run, 7), "other")
     (one,) = found.hypotheses
     assert (one.verdict, one.reason) == ("inconclusive", "cannot be replayed")

@@ -155,8 +155,10 @@ async def test_a_wrapped_team_is_not_held_up_either() -> None:
     assert kept.alarms[0].run == "run"
 
 
-def test_a_command_that_never_ends_is_killed_with_what_it_started(tmp_path: Path) -> None:
-    """When the end of the process does not wait any longer."""
+def test_a_command_that_never_ends_is_killed_with_what_it_started(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When the end of the process does not wait any longer, and not when its time is up."""
     fifo = tmp_path / "alive"
     os.mkfifo(fifo)
     command = f"exec 3> {fifo}; echo began >&3; sleep 1000 & wait"  # both hold it open
@@ -169,6 +171,7 @@ def test_a_command_that_never_ends_is_killed_with_what_it_started(tmp_path: Path
         assert alive.read() == ""  # ends when both have
     (counts,) = alerts.flush(LONG_S)
     assert (counts.failed, counts.waiting) == (1, 0)
+    assert "it ended with status -9" in caplog.text
 
 
 # -- what is sent, and what is counted instead ---

@@ -10,6 +10,7 @@ import pytest
 
 import dig
 from dig.errors import SettingsError
+from dig.traces.otel.otlp import Otlp
 
 from .receiver import Received, attributes, http_receiver
 
@@ -71,8 +72,11 @@ def test_what_is_no_address_is_refused() -> None:
         dig.wrap({"a": print}, otlp=4318)  # type: ignore[arg-type]
 
 
-def test_a_receiver_that_is_not_there_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_receiver_that_is_not_there_is_told(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The team has its answer all the same, and one warning says what was lost."""
+    monkeypatch.setattr(Otlp.close, "__defaults__", (0.1,))  # the patience with it
     with caplog.at_level(logging.WARNING, "dig.wrap"):
         ask("http://127.0.0.1:9")
     assert "lost" in caplog.text
