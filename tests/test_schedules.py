@@ -25,7 +25,15 @@ def records(number: int, engine: str, folder: Path) -> list[Any]:
     return list(carry_out(Schedule(number, engine, points), folder)[0])
 
 
-@pytest.mark.parametrize(("engine", "count"), [("simulator", 200), ("shell", 150)])
+@pytest.mark.parametrize(
+    ("engine", "count"),
+    [
+        ("simulator", 100),
+        ("shell", 80),
+        pytest.param("simulator", 1_000, marks=pytest.mark.nightly),
+        pytest.param("shell", 500, marks=pytest.mark.nightly),
+    ],
+)
 def test_every_law_holds_whatever_fails(engine: str, count: int) -> None:
     """Random teams, schedules, thresholds and faults break no law, and every fault strikes."""
     tally, _ = campaign([Schedule.of(n, engine) for n in range(count)], jobs=1)

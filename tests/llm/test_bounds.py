@@ -65,11 +65,11 @@ async def test_a_refused_name_of_the_bound_is_sent_no_more(refused: Any, sent: A
 
 
 @pytest.mark.parametrize(
-    "reply", [says(Sum(total=4), usage=(100, 60)), Answer(RIGHT.body, delay_s=1.5)]
+    "reply", [says(Sum(total=4), usage=(100, 60)), Answer(RIGHT.body, delay_s=0.8)]
 )
 async def test_an_ignored_bound_is_sent_under_the_older_name(reply: Answer) -> None:
     """A longer reply than allowed shows that it was ignored; one that is too late may be so."""
-    server = await asked([reply, RIGHT], 2, max_reply=50, timeout_s=1, retries=1)
+    server = await asked([reply, RIGHT], 2, max_reply=50, timeout_s=0.5, retries=1)
     assert bounds_of(server) == [{NEWER: 50}, {OLDER: 50}]
 
 
@@ -78,11 +78,11 @@ async def test_a_server_that_refuses_the_older_name_is_sent_the_newer_one_again(
     refuses = refusing(OLDER)
 
     def script(request: dict[str, Any]) -> Answer:
-        return Answer(RIGHT.body, delay_s=0.0 if OLDER in request else 1.5)
+        return Answer(RIGHT.body, delay_s=0.0 if OLDER in request else 0.8)
 
     replies = [script, refuses, refuses]
     server = await asked(
-        lambda request: replies.pop(0)(request), 2, max_reply=50, timeout_s=1, retries=1
+        lambda request: replies.pop(0)(request), 2, max_reply=50, timeout_s=0.5, retries=1
     )
     assert bounds_of(server) == [{NEWER: 50}, {OLDER: 50}, {NEWER: 50}]
 
@@ -136,10 +136,10 @@ async def test_a_server_that_is_too_slow_from_the_start_is_told_with_the_cure() 
 
 async def test_the_tokens_of_requests_without_a_reply_are_unknown() -> None:
     """A request that was refused took none; one that was too late may have taken many."""
-    replies = [fails(400, "too long"), Answer(RIGHT.body, delay_s=1.5), RIGHT]
+    replies = [fails(400, "too long"), Answer(RIGHT.body, delay_s=0.8), RIGHT]
     usage: dict[str, Any] = {}
     with serving(replies) as server:
-        async with Model(ModelSettings("m", server.url, timeout_s=1)) as model:
+        async with Model(ModelSettings("m", server.url, timeout_s=0.5)) as model:
             for _ in range(2):
                 with pytest.raises(ModelError):
                     await model.ask(QUESTION, Sum, usage=usage)

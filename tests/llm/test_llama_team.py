@@ -62,7 +62,7 @@ async def test_a_server_that_counts_no_tokens_has_runs_of_unknown_cost() -> None
 async def test_a_model_that_makes_no_sense_breaks_nothing(seed: int, tmp_path: Path) -> None:
     """Its decisions fit the grammar and nothing else; the trace is sound, and all is counted."""
     run = Run(Llama(lambda request: says(""), invent=babble(seed)))
-    run.limit_s = 2.0
+    run.limit_s = 0.7
     result = await run()
     assert result.outcome in ("submitted", "stopped", "timeout", "error")
     path = tmp_path / "run.dig.jsonl"
