@@ -14,7 +14,6 @@ from dig._util.text import one_line
 from dig.detectors.budget import AsBudget, TeamBudget
 from dig.detectors.describe import in_graph, worth
 from dig.detectors.finding import Finding, is_rivals
-from dig.detectors.five_answers import five_answers
 from dig.detectors.interventions import MEANS, Budget, Fit, Means, only
 from dig.detectors.patterns import NAMES, standard, standard_healers
 from dig.detectors.policy import HEAL_ALL, Policy
@@ -312,6 +311,8 @@ class Tally:
 
     def result(self, graph: InteractionGraph, reason: str) -> RunResult:
         """The result of a run with this graph."""
+        from dig.detectors.five_answers import five_answers  # only a run that has ended needs it
+
         finish = graph.finished or Finish(graph.t, graph.now, "error")
         return RunResult(
             outcome=finish.outcome,
