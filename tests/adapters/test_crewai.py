@@ -47,13 +47,16 @@ FAILING = [
     Failing(scenario(teams.failing), {"b": "ValueError: no model today"}, None),
     Failing(
         scenario(teams.raising),
-        {"b": "ValueError: no model today", "__crew__": "by b"}, ("error", "b"), never=["c"],
+        {"b": "ValueError: no model today", "__task 2__": "by b"}, ("error", "b"), never=["c"],
     ),
     Failing(
         scenario(teams.raising, teams.akickoff),
-        {"b": "ValueError: no model today", "__crew__": "by b"}, ("error", "b"), never=["c"],
+        {"b": "ValueError: no model today", "__task 2__": "by b"}, ("error", "b"), never=["c"],
     ),
 ]  # fmt: skip
+
+Kick = Callable[[Any], Any]
+WAYS: list[Kick] = [lambda built: built.kickoff(), lambda built: asyncio.run(built.akickoff())]
 
 
 # --- what is a request, a turn, an event ---
@@ -68,13 +71,13 @@ def flow(watched: Watched) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("drive", [teams.kickoff, teams.kickoff_async, teams.akickoff])
 def test_a_kickoff_is_one_request_and_outputs_go_to_the_tasks_that_have_them(drive: Any) -> None:
-    """The last agent answers for the crew; both ways of CrewAI, sync and async."""
+    """The crew is another at each task, and the last agent answers; both ways, sync and async."""
     watched = Watched()
     watched.must_change_nothing(scenario(teams.contexts, drive))
     assert watched.session.statistics().requests == 1
     assert flow(watched) == [
-        ("-", "__crew__"), ("__crew__", "a"), ("a", "__crew__"), ("__crew__", "a"),
-        ("a", "__crew__"), ("__crew__", "b"), ("b", ""),
+        ("-", "__crew__"), ("__crew__", "a"), ("a", "__crew__"), ("__task 2__", "a"),
+        ("a", "__task 2__"), ("__task 3__", "b"), ("b", ""),
     ]  # fmt: skip
     said = [row.payload for row in watched.rows(Emit) if row.to == ("b",)]
     assert said == [{"task": "write it", "context": "a done"}]
@@ -105,7 +108,9 @@ def test_copies_of_a_crew_are_watched_though_they_lose_what_was_put_on_it(drive:
     watched = Watched()
     play(scenario(teams.chain, drive), watched)
     assert watched.session.statistics().requests == 2
-    assert {name.partition("#")[0] for name in watched.ran()} == {"__crew__", "a", "b", "c"}
+    assert {name.partition("#")[0] for name in watched.ran()} == {
+        "__crew__", "__task 2__", "__task 3__", "a", "b", "c"
+    }  # fmt: skip
     watched.must_be_over()
 
 
@@ -125,7 +130,7 @@ def test_a_copy_is_watched_no_more_when_the_crew_is_unwrapped() -> None:
 def test_agents_of_one_role_are_told_apart() -> None:
     watched = Watched()
     watched.must_change_nothing(scenario(teams.same_roles))
-    assert watched.ran() == ["__crew__", "writer", "__crew__", "writer (2)"]
+    assert watched.ran() == ["__crew__", "writer", "__crew__", "__task 2__", "writer (2)"]
 
 
 def test_an_agent_goes_by_its_role_as_it_was_written() -> None:
@@ -314,6 +319,56 @@ def test_crewai_does_not_run_what_equals_the_last_call() -> None:
     assert watched.ran().count("b") < 7 and "LOOP" not in watched.patterns
 
 
+def sequence(script: Script, *more: Task) -> Any:
+    """Fifty tasks one after the other, by two agents in turn."""
+    agents = [agent(script, name, says(f"{name} done")) for name in "ab"]
+    return crew(*more, *(task(f"step {number}", agents[number % 2]) for number in range(50)))
+
+
+@pytest.mark.parametrize("kick", WAYS)
+def test_fifty_tasks_of_two_agents_are_quiet(kick: Kick) -> None:
+    """Each is planned, so none is a turn of a circle."""
+    built = dig.wrap(sequence(Script()))
+    assert kick(built).raw == "b done"
+    session = dig.session_of(built)
+    dig.unwrap(built)
+    assert session.findings == () and session.statistics().requests == 1
+
+
+def in_a_ring(script: Script) -> Any:
+    """The agent of the first task asks, and refuses what it is told."""
+
+    def ask(given: str, number: int) -> str:
+        return answer("enough") if number > 12 else asks("b", f"question {number}")(given, number)
+
+    b = agent(script, "b", lambda given, number: answer(f"no {number}"))
+    first = agent(script, "first", ask, allow_delegation=True, max_iter=40)
+    built = sequence(script, task("find it", first))
+    built.agents.append(b)
+    return built
+
+
+def never_good(script: Script) -> Any:
+    """A guardrail refuses whatever an agent says."""
+    last = agent(script, "last", lambda given, number: answer(f"version {number}"))
+    check: Any = lambda output: (False, "make it better")  # noqa: E731
+    built = sequence(script)
+    built.tasks.append(task("print it", last, guardrail=check, guardrail_max_retries=12))
+    return crew(*built.tasks)
+
+
+@pytest.mark.parametrize(("build", "ring"), [
+    (in_a_ring, ["__crew__", "b", "first"]), (never_good, ["__task 50__", "__task 51__", "last"]),
+])  # fmt: skip
+def test_a_task_that_goes_round_is_a_livelock_however_many_tasks_there_are(
+    build: Any, ring: list[str]
+) -> None:
+    watched = Watched()
+    play(scenario(build), watched)
+    rings = [each for each in watched.session.findings if each.pattern == "LIVELOCK"]
+    assert [each.evidence["agents"] for each in rings] == [ring]
+
+
 def twice(script: Script) -> Any:
     """The same part is given to two agents."""
     b, c = (agent(script, name, says(f"{name} done")) for name in "bc")
@@ -341,10 +396,6 @@ def spending(script: Script) -> Any:
 
     first = agent(script, "a", reply, allow_delegation=True, max_iter=60)
     return crew(task("find {what}", first), agents=[b, c])
-
-
-Kick = Callable[[Any], Any]
-WAYS: list[Kick] = [lambda built: built.kickoff(), lambda built: asyncio.run(built.akickoff())]
 
 
 @pytest.mark.parametrize("mode", ["observe", "heal"])

@@ -15,6 +15,7 @@ from dig.adapters import Session
 from dig.adapters.base import AdapterState
 from dig.adapters.base import guard as base_guard
 from dig.errors import DecisionError, RequestError
+from dig.graph.records import Fate
 from tests.helpers import Recorder
 
 from .watching import Clock, Watched, setup_of
@@ -58,7 +59,7 @@ def test_fates_are_those_that_the_adapter_names() -> None:
     turn = it.session.begin("bob")
     turn.pass_on(passed, "ann")
     turn.discard(dropped)
-    turn.keep(kept)
+    turn.decide(Fate(kept, "delay"))
     turn.end()
     assert [row["fates"] for row in it.rows("end")][1] == [
         {"event": passed, "fate": "reroute", "to": ["ann"]},

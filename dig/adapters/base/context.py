@@ -27,7 +27,7 @@ def notes() -> tuple[str, ...]:
 def notes_about() -> tuple[About, ...]:
     """The content of the notes for the turn of the running code, as data, oldest first."""
     turn = current.get()
-    return turn.about if turn is not None else ()
+    return tuple(turn.notebook.about) if turn is not None else ()
 
 
 def report_usage(**usage: Any) -> None:

@@ -248,6 +248,17 @@ class Session:
         self.guard.run(self._begin, turn, default=None)
         return turn
 
+    @in_step(None)
+    def next_step(self, turn: Turn, agent: str) -> None:
+        """Have a turn go on as another agent, the next step of a plan, unless it awaits answers.
+
+        So a plan with many steps for few agents is no circle of these agents.
+        """
+        if turn.is_open and turn.awaited <= 0:
+            before = turn.instance
+            turn.go_on_as(self.instances.take(agent))
+            self.instances.release(before)
+
     @asynccontextmanager
     async def activation(
         self, agent: str, events: Iterable[str] | None = None, *, retried: bool = False

@@ -93,6 +93,7 @@ class Turn:
         events: The events that the turn has taken up, in order.
         submitted: The latest answer that the turn has submitted; empty: none.
         bounces: Whether that answer can be sent back.
+        awaited: The number of answers to come.
         received: The event of the call and its payload, to recognise the payload where it is passed
             on; the id is empty if the event must not be passed on.
         depth: The number of calls of the session around this one.
@@ -127,7 +128,7 @@ class Turn:
         self.submitted, self.bounces, self.is_open = "", True, True
         self.outer: Turn | None = None
         self._mine = None if events is None else set(events)  # to be taken up at the next start
-        self.depth, self._awaited, self._waits = 0, 0, 0  # answers to come; waits on purpose
+        self.depth, self.awaited, self._waits = 0, 0, 0  # the last: on purpose
         self._activation: str | None = None
         self._inputs: dict[str, Fate] = {}  # of the activation in progress
         self._queue: list[Output] = []
@@ -154,11 +155,6 @@ class Turn:
         """The notes of the monitor for the turn, oldest first."""
         return tuple(self.notebook.texts)
 
-    @property
-    def about(self) -> tuple[About, ...]:
-        """The content of the notes as data; a note of a gate has none."""
-        return tuple(self.notebook.about)
-
     def listen(self) -> tuple[str, ...]:
         """Return the `notes`, with new notes of healing since the turn began."""
         self.guard.run(self._listen, default=None)
@@ -170,10 +166,6 @@ class Turn:
         return (self.instance,) if self.is_open else ()
 
     # --- fates of events ---
-
-    def keep(self, event: str) -> None:
-        """Leave an event in front of the agent, for another turn (fate `delay`)."""
-        self.decide(Fate(event, "delay"))
 
     def discard(self, event: str) -> None:
         """Drop an event (fate `discard`)."""
@@ -238,8 +230,8 @@ class Turn:
             return
         if event:
             self._mine = {*(self._mine or ()), event}
-        self._awaited -= 1
-        if self._awaited <= 0:
+        self.awaited -= 1
+        if self.awaited <= 0:
             self.act()
 
     @in_step("")
@@ -551,11 +543,19 @@ class Turn:
         self.note_outputs(outputs)
         return [*monitor.graph.outputs]
 
+    def go_on_as(self, instance: str) -> None:
+        """Go on as another agent, with a notice to it: all that came is consumed before."""
+        self.act()
+        (notice,) = self._close([Output(None, (instance,), "notice")])
+        self._holds.release(notice)  # no gate keeps a plan from its next step
+        self.instance, self._mine = instance, {notice}
+        self.act()
+
     def _send(self, outputs: list[Output], answers: int) -> tuple[str, ...]:
         if not self.is_open:
             return ("",) * len(outputs)
         self.act()
-        self._awaited += answers
+        self.awaited += answers
         return self._go_on(outputs)
 
     def _go_on(self, outputs: list[Output], answer: Any = None) -> tuple[str, ...]:

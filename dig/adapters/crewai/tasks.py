@@ -12,8 +12,8 @@ from crewai.task import Task
 from dig.adapters.base import NOTE, Call, HookedCall, Session, current, current_turn
 from dig.errors import BudgetStop
 
-CREW = "__crew__"
-"""The name of the crew itself, which hands tasks to agents; its turns count for no budget."""
+CREW, STEP = "__crew__", "__task {}__"
+"""The crew itself, at its first and at later tasks; its turns count for no budget."""
 
 
 class Work:
@@ -72,6 +72,7 @@ class Kickoff:
             payload: The inputs, as plain JSON.
         """
         self._crew, self._is_entry = crew, current_turn(session) is None
+        self._step = 0  # the place of the latest task
         self.call = HookedCall(session, CREW, payload, may_bounce=False)
         self.output: Any = None
         self.is_over = False
@@ -80,6 +81,13 @@ class Kickoff:
         """Whether a task's agent answers the request: nothing can change the answer any more."""
         is_checked = bool(task.guardrail or task.guardrails)
         return self._is_entry and task is self._crew.tasks[-1] and not is_checked
+
+    def go_to(self, task: Task) -> None:
+        """Go on with the crew's own step for a task; parallel tasks share the step of the first."""
+        place = next(place for place, other in enumerate(self._crew.tasks) if other is task)
+        if place > self._step:
+            self._step = place
+            self.call.guard.session.next_step(self.call.turn, STEP.format(place + 1))
 
     @property
     def is_at_limit(self) -> bool:
@@ -113,7 +121,7 @@ class CrewTaskCall(Call):
             context: The outputs of other tasks, and whatever else the agent is given.
             kickoff: The kickoff whose task it is; ``None``: another agent has made the task.
         """
-        self._work, self._kickoff = Work(task), kickoff
+        self._task, self._work, self._kickoff = task, Work(task), kickoff
         crew = kickoff.call.turn if kickoff is not None else None
         self._crew = crew if crew is not None and crew.is_open else None
         self._is_last = kickoff is not None and kickoff.is_last(task) and not kickoff.is_at_limit
@@ -154,6 +162,8 @@ class CrewTaskCall(Call):
 
     def _send(self) -> tuple[str, str]:
         turn = self._caller
+        if self._kickoff is not None:
+            self._kickoff.go_to(self._task)
         if not self._is_last or turn is None:
             return super()._send()
         # The crew has nothing more to do, so the last agent answers in its place.
