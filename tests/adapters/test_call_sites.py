@@ -23,7 +23,7 @@ from dig.adapters import Session
 from dig.adapters.base import calls, guard, session, turn
 from dig.adapters.base import held_events as holds
 from dig.adapters.plain import adapter as plain
-from dig.graph.records import HealRow
+from dig.graph.records import Fate, HealRow
 from dig.monitor import recorder
 from dig.monitor.messages import About, Healed, Proposed
 from tests.helpers import Recorder, backends
@@ -178,7 +178,7 @@ async def by_hand(watching: Session) -> None:
     """What a wrapper of one's own says: it never hears of a fault."""
     first, second = (watching.request("!", "ann", "problem") for _ in range(2))
     async with watching.activation("ann", [first]) as one:
-        one.keep(second)
+        one.decide(Fate(second, "delay"))
         one.listen()
         one.send("go", watching.reserve_instance("bob"))
         one.receive()

@@ -92,10 +92,10 @@ class Kickoff:
     @property
     def is_at_limit(self) -> bool:
         """Whether the budget is used up, and there is an output to hand back."""
-        session = self.call.guard.session
-        if session.budget is None or self.output is None:
+        guard, events = self.call.guard, [event.id for event in self.call.turn.events]
+        if guard.session.budget is None or self.output is None:
             return False
-        return session.refuses(*(event.id for event in self.call.turn.events)) is not None
+        return guard.run(guard.session.refuses, *events, default=None) is not None
 
     def hand_back(self) -> Any:
         """Answer with the latest output, at a limit of the budget."""

@@ -28,7 +28,7 @@ PREFIXES = {"invoke_agent ": "agent", "agent_run ": "agent", "agent run": "agent
             "execute_tool ": "tool", "running tool: ": "tool", "chat ": "model"}  # fmt: skip
 """The kinds of work by the beginning of a span's name, where no attribute tells."""
 
-AGENT = (conventions.AGENT_NAME, "agent.name", "agent_name", "graph.node.id")
+AGENT = ("crewai.agent.role", conventions.AGENT_NAME, "agent.name", "agent_name", "graph.node.id")
 TOOL = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name")
 SESSION = (conventions.CONVERSATION, conventions.SESSION)
 

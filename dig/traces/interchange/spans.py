@@ -28,7 +28,7 @@ NO_AGENT = "has spans, but none that names an agent"
 _HANDOFF_TOOLS = ("transfer_to_agent", "handoff")
 _TARGETS = ("agent_name", "to_agent", "agent", "target")
 _LIMITS = ("max turns", "max iterations", "recursion limit", "limit reached")
-_CALLED_OFF = ("CancelledError", "Cancelled", "GeneratorExit", "called off")
+_CALLED_OFF = ("CancelledError", "Cancelled", "GeneratorExit", "Span orphaned", "called off")
 
 
 @dataclass(eq=False)
@@ -194,7 +194,8 @@ def _pair_handoffs(agents: Sequence[SpanNode]) -> None:
     beside: defaultdict[object, defaultdict[str, list[tuple[int, SpanNode]]]]
     beside = defaultdict(lambda: defaultdict(list))
     for node in sorted(agents, key=lambda node: node.start):
-        offers = beside[node.agent or node.row.id[0]]
+        tool = next((frame for frame in node.frames if frame.kind == "tool"), None)
+        offers = beside[tool or node.agent or node.row.id[0]]  # what a tool asks is handed nothing
         above = node.row.attributes.get("graph.node.parent_id")
         keys = (f"after {above}", f"to {node.name}", f"to {_slug(node.name)}", "to the next")
         takes = (offers[key][-1] for key in keys if offers[key])
