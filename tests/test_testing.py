@@ -95,11 +95,11 @@ TEAM = """
     import asyncio
 
     async def flights(question):
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.05)
         return "9:40"
 
     async def hotels(question):
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.2)
         return "a room"
 
     def trip(is_hasty):
@@ -114,7 +114,7 @@ TEAM = """
 
     async def ask(team):
         answer = await team["planner"]("Rome")
-        await asyncio.sleep(0.8)
+        await asyncio.sleep(0.3)
         return answer
 
     def test_patient(dig_team, tmp_path):
