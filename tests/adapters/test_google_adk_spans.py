@@ -13,20 +13,14 @@ import pytest
 pytest.importorskip("openinference.instrumentation.google_adk")
 
 from google.adk.tools.agent_tool import AgentTool
-from google.protobuf.json_format import MessageToJson
 from openinference.instrumentation.google_adk import GoogleADKInstrumentor
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from dig.detectors import standard
-from dig.detectors.watch import Watch
-from dig.traces.interchange.imports import import_file
 from tests.helpers import VirtualLoop
 
 from . import google_adk_teams as teams
 from .google_adk_teams import AtOnce, agent, ask, asks, calls, raises, says
+from .span_watch import exporting, imported, watched_in_file, watched_live
 
 pytestmark = teams.OLD_WAYS
 
@@ -34,8 +28,7 @@ pytestmark = teams.OLD_WAYS
 @pytest.fixture
 def exporter() -> Iterator[InMemorySpanExporter]:
     """The spans of all runs of a test."""
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    exporter, provider = exporting()
     instrument = GoogleADKInstrumentor()
     instrument.instrument(tracer_provider=provider)
     yield exporter
@@ -67,11 +60,6 @@ def team(times: int, helper: Any, *, waits: bool = True) -> Any:
     return lead, tasks
 
 
-def patterns(records: Any) -> list[str]:
-    watch = Watch(standard())
-    return [str(finding.pattern) for record in records for finding in watch.feed(record)]
-
-
 @pytest.mark.parametrize(
     ("build", "expected"),
     [
@@ -95,7 +83,6 @@ def test_its_spans_have_the_findings_of_the_monitor(
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(run())
-    path = tmp_path / "spans.json"
-    path.write_text(MessageToJson(encode_spans(exporter.get_finished_spans())))
-    assert {*watched.patterns} == expected
-    assert {*patterns(import_file(path).records)} == expected
+    live = watched_live(watched.records)
+    assert watched_in_file(imported(exporter, tmp_path)) == live
+    assert {pattern for pattern, *_ in live} == expected

@@ -15,27 +15,20 @@ pytest.importorskip("agents")
 
 import agents
 from agents import Agent, Runner, set_trace_processors, set_tracing_disabled
-from google.protobuf.json_format import MessageToJson
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import dig
-from dig.detectors import standard
-from dig.detectors.watch import Watch
-from dig.graph.records import FindingRow, Record
-from dig.traces.interchange.imports import import_file
+from dig.graph.records import Record
 from tests.helpers import VirtualLoop
 
 from .harness import Script
 from .openai_agents_teams import agent, as_tool, calls, done, hands, says, tool
+from .span_watch import exporting, imported, watched_in_file, watched_live
 
 INSTRUMENTORS = {
     "openinference": "openinference.instrumentation.openai_agents",
     "genai": "opentelemetry.instrumentation.genai.openai_agents",
 }
-COMPARED = ("ET", "LOOP", "FAIL")
 
 
 @pytest.fixture(params=sorted(INSTRUMENTORS))
@@ -44,8 +37,7 @@ def spans(request: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpa
     pytest.importorskip(INSTRUMENTORS[request.param])
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "span_only")
     monkeypatch.setenv("OTEL_SEMCONV_STABILITY_OPT_IN", "gen_ai_latest_experimental")
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    exporter, provider = exporting()
     set_trace_processors([])
     set_tracing_disabled(False)
     instrumentor = import_module(INSTRUMENTORS[request.param]).OpenAIAgentsInstrumentor()
@@ -136,8 +128,8 @@ async def play(team: Agent[Any]) -> None:
 
 @pytest.mark.parametrize(
     ("build", "patterns"),
-    [(healthy, ""), (parallel, ""), (handed, ""), (looping, "LOOP"), (failing, "FAIL"),
-     (endless, "FAIL LOOP"), (early, "ET")],
+    [(healthy, ""), (parallel, ""), (handed, ""), (looping, "LOOP LIVELOCK"), (failing, "FAIL"),
+     (endless, "FAIL LOOP LIVELOCK"), (early, "ET")],
 )  # fmt: skip
 def test_spans_have_the_findings_of_the_monitor(
     build: Callable[[Script], Agent[Any]], patterns: str, spans: InMemorySpanExporter,
@@ -151,12 +143,6 @@ def test_spans_have_the_findings_of_the_monitor(
             runner.run(play(team))
     finally:
         dig.unwrap(team)
-    live = [(r.pattern, r.stage, r.severity) for r in records if isinstance(r, FindingRow)]
-    live = [finding for finding in live if finding[0] in COMPARED]
-    path = tmp_path / "spans.json"
-    path.write_text(MessageToJson(encode_spans(spans.get_finished_spans())))
-    imported = import_file(path)
-    watch = Watch(standard())
-    found = [(f.pattern, f.stage, f.severity) for r in imported.records for f in watch.feed(r)]
-    assert [finding for finding in found if finding[0] in COMPARED] == live
+    live = watched_live(records)
+    assert watched_in_file(imported(spans, tmp_path)) == live
     assert {pattern for pattern, *_ in live} == set(patterns.split())

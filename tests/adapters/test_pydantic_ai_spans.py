@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,96 +11,91 @@ import pytest
 
 pytest.importorskip("pydantic_ai")
 
-from google.protobuf.json_format import MessageToJson
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic_ai import Agent
-from pydantic_ai.capabilities import Instrumentation
-from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
-from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
-from dig.detectors import standard
-from dig.detectors.watch import Watch
 from dig.graph.records import Emit
-from dig.traces.interchange.imports import Imported, import_file
-from tests.helpers import VirtualLoop
+
+from .harness import Script, play
+from .pydantic_ai_teams import Watched, agent, as_tool, ask, calls, raises, says, scenario, team
+from .span_watch import exporting, imported, watched_in_file, watched_live
 
 
-class Team:
-    """A lead that asks a helper some times, and answers.
+@pytest.fixture
+def exporter() -> Iterator[InMemorySpanExporter]:
+    """The spans of all runs of a test."""
+    exporter, provider = exporting()
+    Agent.instrument_all(InstrumentationSettings(tracer_provider=provider, version=5))
+    yield exporter
+    Agent.instrument_all(False)
 
-    Attributes:
-        answered: Set after the answer of the lead.
-    """
 
-    def __init__(self, times: int, helper: Callable[[], Any], *, waits: bool = True) -> None:
-        self.exporter, provider = InMemorySpanExporter(), TracerProvider()
-        provider.add_span_processor(SimpleSpanProcessor(self.exporter))
-        settings = InstrumentationSettings(tracer_provider=provider, version=5)
-        options: Any = {"capabilities": [Instrumentation(settings=settings)]}
-        self.answered, self._tasks, self._left = asyncio.Event(), list[Any](), times
-        self._helper: Any = Agent(FunctionModel(self._help), name="helper", **options)
-        self._lead: Any = Agent(FunctionModel(self._decide), name="lead", **options)
-        self._lead.tool_plain(self.ask)
-        self._reply, self._waits = helper, waits
+def asking(script: Script, times: int, *replies: Any, **more: Any) -> Any:
+    """A lead asks a helper some times, and answers."""
+    helper = agent(script, "helper", *replies)
+    questions = [calls("helper", text="how heavy?")] * times
+    tools = [as_tool(helper, **more)]
+    return team(agent(script, "lead", *questions, says("9 kg in all"), tools=tools), helper)
 
-    async def _decide(self, messages: Any, info: Any) -> Any:
-        self._left -= 1
-        if self._left >= 0:
-            return ModelResponse(parts=[ToolCallPart("ask", {"question": "how heavy?"})])
-        return ModelResponse(parts=[TextPart("9 kg in all")])
 
-    async def _help(self, messages: Any, info: Any) -> Any:
-        if not self._waits:
-            await self.answered.wait()
-        return ModelResponse(parts=[TextPart(self._reply())])
+def healthy(script: Script) -> Any:
+    return asking(script, 1, says("9 kg"))
 
-    async def ask(self, question: str) -> str:
-        """Ask the helper."""
-        task = asyncio.ensure_future(self._helper.run(question))
-        if self._waits:
-            return str((await task).output)
-        self._tasks.append(task)
+
+def looping(script: Script) -> Any:
+    return asking(script, 12, says("9 kg"))
+
+
+def failing(script: Script) -> Any:
+    """The helper raises, and so does the lead."""
+    return asking(script, 1, raises)
+
+
+def without_helper(script: Script) -> Any:
+    """The helper raises, and the lead answers without it."""
+    return asking(script, 1, raises, catches=True)
+
+
+def early(script: Script) -> Any:
+    """The lead answers while a helper that it has started goes on."""
+    tasks = set()
+
+    async def weigh() -> str:
+        await asyncio.sleep(5)
+        return "weighed"
+
+    async def start(text: str) -> str:
+        tasks.add(asyncio.ensure_future(helper.run(text)))
         await asyncio.sleep(1)
         return "started"
 
-    async def run(self) -> None:
-        with suppress(ValueError):
-            await self._lead.run("Weigh it")
-        self.answered.set()
-        await asyncio.gather(*self._tasks)
+    helper = agent(script, "helper", calls("weigh"), says("late"), tools=[weigh])
+    replies = calls("start", text="how heavy?"), says("9 kg")
+    return team(agent(script, "lead", *replies, tools=[start]), helper)
 
 
-def broken() -> Any:
-    raise ValueError("no scales")
-
-
-def imported(team: Team, folder: Path) -> Imported:
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        runner.run(team.run())
-    path = folder / "spans.json"
-    path.write_text(MessageToJson(encode_spans(team.exporter.get_finished_spans())))
-    return import_file(path)
+async def outlast(team: Any) -> Any:
+    """Ask, and let what goes on in the background end."""
+    try:
+        return await ask(team, "Weigh it")
+    finally:
+        await asyncio.sleep(30)
 
 
 @pytest.mark.parametrize(
-    ("team", "patterns"),
-    [
-        (lambda: Team(1, lambda: "9 kg"), []),
-        (lambda: Team(12, lambda: "9 kg"), ["LOOP"] * 4 + ["LIVELOCK"]),
-        (lambda: Team(1, lambda: "late", waits=False), ["ET"]),
-        (lambda: Team(1, broken), ["FAIL", "FAIL"]),
-    ],
-    ids=["healthy", "loop", "early", "fails"],
-)
-def test_its_spans_are_judged(
-    team: Callable[[], Team], patterns: list[str], tmp_path: Path
+    ("build", "patterns"),
+    [(healthy, ""), (looping, "LOOP LIVELOCK"), (failing, "FAIL"), (without_helper, "FAIL"),
+     (early, "ET")],
+)  # fmt: skip
+def test_spans_have_the_findings_of_the_monitor(
+    build: Callable[[Script], Any], patterns: str, exporter: InMemorySpanExporter, tmp_path: Path
 ) -> None:
-    watch, run = Watch(standard()), imported(team(), tmp_path)
-    found = [str(finding.pattern) for r in run.records for finding in watch.feed(r)]
-    assert found == patterns
+    watched = Watched()
+    play(scenario(build, outlast), watched)
+    live = watched_live(watched.records)
+    run = imported(exporter, tmp_path)
+    assert watched_in_file(run) == live
+    assert {pattern for pattern, *_ in live} == {*patterns.split()}
     words = [r.payload for r in run.records if isinstance(r, Emit) and r.payload is not None]
     assert words[:2] == ["Weigh it", "how heavy?"]

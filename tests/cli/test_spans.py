@@ -35,7 +35,11 @@ def test_files_of_other_formats_are_not_joined(call: Any, tmp_path: Path) -> Non
     assert "each file is a run of its own" in err
 
 
-def test_a_search_reads_spans_and_skips_those_without_agents(call: Any) -> None:
-    code, out, _ = call("check", PRODUCERS)
-    assert (code, "5 runs passed" in out) == (0, True)
+def test_a_search_reads_spans_and_skips_those_without_agents(call: Any, tmp_path: Path) -> None:
+    for file in PRODUCERS.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    steps = (PRODUCERS / "llama_index.json").read_text().replace("input.value", "hidden")
+    (tmp_path / "hidden.json").write_text(steps.replace("0006", "0016"))  # of another trace
+    code, out, _ = call("check", tmp_path)
+    assert (code, "6 runs passed" in out) == (0, True)
     assert "skipped 1 file: has spans, but none that names an agent" in out

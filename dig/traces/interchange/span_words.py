@@ -133,7 +133,7 @@ def _cut(text: str) -> dict[str, str]:
 def _payload(value: Any, side: Side, limit: int | None) -> Any:
     """A value as a payload: of messages the last words of a side, `$cut` for a text with a hole."""
     if isinstance(value, str):
-        text, value = value, _parsed(value)
+        text, value = value, parsed(value)
         is_json = value is not text  # a JSON text without its end is none
         if (len(text) == limit and not is_json) or _has_hole(text, is_json=is_json):
             return _cut(text)
@@ -168,7 +168,8 @@ def _texts(message: Mapping[str, Any]) -> Iterator[str]:
             yield text if isinstance(text, str) else ""
 
 
-def _parsed(text: str) -> Any:
+def parsed(text: str) -> Any:
+    """A JSON object or list in a text; else the text."""
     if text[:1] not in ("{", "["):
         return text
     try:

@@ -21,9 +21,10 @@ from .own_spans import is_own, own_run
 from .scribe import Guesses, Scribe
 from .span_rows import SpanRow
 from .span_words import AGENT, Side
+from .workflow_spans import with_agents
 
-NO_AGENT = "has spans, but none that names an agent"
-"""The reason not to read a file, such as those of LlamaIndex."""
+NO_AGENT = f"has spans, but none that names an agent ({', '.join(AGENT[:2])})"
+"""The reason not to read a file, such as one with spans of models alone."""
 
 _HANDOFF_TOOLS = ("transfer_to_agent", "handoff")
 _TARGETS = ("agent_name", "to_agent", "agent", "target")
@@ -221,6 +222,11 @@ def _target(tool: SpanNode) -> str:
     return name.removeprefix("transfer_to_") if name.startswith("transfer_to_") else ""
 
 
+def _text(error: str) -> str:
+    """An error without the type, for a connection may make another type of it."""
+    return error.partition(": ")[2] or error
+
+
 def _slug(name: str) -> str:
     return "".join(c if c.isalnum() else "_" for c in name).lower()
 
@@ -245,7 +251,7 @@ def as_run(paths: Sequence[Path], rows: Sequence[SpanRow]) -> tuple[list[Record]
         except (RuleError, ValueError, TypeError, LookupError, AttributeError) as error:
             raise TraceError(paths[0], None, f"is no export of a run: {error}") from None
     guesses = Guesses()
-    order = tree(rows, guesses)
+    order = tree(with_agents(rows), guesses)
     agents = [node for node in order if node.kind == "agent"]
     if not agents:
         raise TraceError(paths[0], None, NO_AGENT)
@@ -341,7 +347,8 @@ class _Writer:
             cancelled, failure = True, "limit"
         raisers = [] if cancelled or not error else [
             call.turn.latest for call in node.calls
-            if call.turn and call.turn.has_failed and (call.error in error or error in call.error)
+            if call.turn and call.turn.has_failed
+            and (_text(call.error) in error or _text(error) in call.error)
         ]  # fmt: skip
         self._calls.answer(
             turn, answer, error=error, failure=failure, usage=node.usage, cancelled=cancelled,

@@ -103,6 +103,11 @@ def failed_requests(imported: Imported) -> list[Any]:
             ("buyer", ("cook",), "handoff", "plums are cheap"),
             ("cook", (), "solution", "plum jam"),
         ], 0),
+        ("llama_index.json", [
+            ("", ("baker",), "problem", "Two loaves, please"),
+            ("baker", ("waiter",), "handoff", {"to_agent": "waiter", "reason": "bread is ready"}),
+            ("waiter", (), "solution", "Here it's: \"two\" loaves"),
+        ], 0),
     ],
 )  # fmt: skip
 def test_a_producers_file_becomes_the_run_it_tells_of(
@@ -118,10 +123,13 @@ def test_a_producers_file_becomes_the_run_it_tells_of(
     assert first.memory
 
 
-def test_what_names_no_agent_is_refused_not_invented() -> None:
-    """LlamaIndex's spans are steps of a workflow."""
-    with pytest.raises(TraceError, match="none that names an agent"):
-        import_file(PRODUCERS / "llama_index.json")
+def test_what_names_no_agent_is_refused_not_invented(tmp_path: Path) -> None:
+    """A model alone is no agent, and LlamaIndex's steps name none if their inputs are hidden."""
+    steps = (PRODUCERS / "llama_index.json").read_text().replace("input.value", "hidden")
+    for text in (json.dumps(otlp(span(1, "chat gpt", 0, 1, None, MODEL))), steps):
+        (tmp_path / "spans.json").write_text(text)
+        with pytest.raises(TraceError, match="none that names an agent"):
+            import_file(tmp_path / "spans.json")
 
 
 def test_crewai_lacks_delegated_agents_and_the_run_says_so() -> None:
