@@ -78,7 +78,7 @@ demo: .venv/.run-stamp  ## Watch six agents count numbers, live (SPEED=10), and 
 demo-nats: .venv-nats/.stamp  ## Watch a team in three processes: an agent and the monitor are killed
 	@.venv-nats/bin/python examples/nats/demo.py
 
-test: .venv/.dev-stamp  ## Run the tests of the monitor (six minutes on two cores)
+test: .venv/.dev-stamp  ## Run the tests of the monitor (some four minutes on two cores)
 	@$(BIN)/python -m pytest -q -n $(JOBS) --ignore=tests/lab
 	@echo "The core alone (graph, monitor, detectors, runtime; a minute): make test-core"
 

@@ -61,7 +61,7 @@ def check(run: ChaosRun, result: RunResult, sink: Recorder) -> None:
     assert result.heals == dict(Counter(row.action for row in rows(sink, "heal")))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_no_event_is_lost_doubled_or_reordered(chunk: int) -> None:
     """Whatever agents, scripts, gates and policies do, every law of a run holds."""
