@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from dig._util.text import cut, name
+from dig._util.text import MOST_LISTED, cut, join_clauses, name
 from dig.graph.records import Emit, base_name
 from dig.graph.words import MOST_NAMED
 
-from .headline import acting_agent
+from .headline import acting_agent, is_framework_node
 from .holders import Holder, list_holders
 from .rings import Ring, rings_without_answer
-from .run_so_far import PatternTally, RunSoFar
+from .run_so_far import PatternTally, RunSoFar, goal_text
 
 
 class AnswerFacts:
@@ -24,6 +24,7 @@ class AnswerFacts:
         place: str, private: bool, date: Callable[[int], str],
     ) -> None:  # fmt: skip
         self._run, self._state, self._score, self._cause = so_far, state, score, cause
+        self._can_try, self._injected = False, set[Any]()
         self._place, self._private, self._origin = place, private, so_far.headline
         if self._origin and self._origin.stage == "answer" and self._score.get("complete"):
             self._origin = None  # the work was done by another agent
@@ -39,6 +40,9 @@ class AnswerFacts:
             a: end for a, end in so_far.cancelled.items() if not so_far.goes_on(end.activation)
         }
         self._tallies = dict(self._find_tallies())
+        # The agents of a wrapped team come and go.
+        is_team = not self._session and bool(self._tallies or so_far.headline)
+        self._departures = so_far.departures if is_team else {}
         self._is_open = bool(self._waiting) or not is_over
         self._holders = self._find_holders()
         graph = so_far.graph
@@ -48,6 +52,40 @@ class AnswerFacts:
             agent for agent, failed in so_far.failed.items()
             if failed.number == 1 and agent not in numbered and so_far.goes_on(failed.activation)
         ]  # fmt: skip
+
+    def add_facts(self, injections: Iterable[Any], *, can_try: bool) -> None:
+        """Add facts beside the trace: the acts of faults, and whether changes can be tried."""
+        self._can_try = can_try
+        self._injected = {row.get("agent") for row in injections if isinstance(row, Mapping)}
+
+    @property
+    def _guilty_holders(self) -> list[Holder]:
+        return [holder for holder in self._holders if not holder.waits_for]
+
+    @property
+    def _team(self) -> list[str]:
+        return [agent for agent in self._run.agents if not is_framework_node(agent)]
+
+    @property
+    def _origins(self) -> list[Mapping[str, Any]]:
+        """The origins of the mistakes."""
+        rows = [row for mistake in self._mistakes for row in mistake.get("origins") or ()]
+        return [row for row in rows if isinstance(row, Mapping) and {"us", "says"} <= row.keys()]
+
+    def _question(self, activation: str) -> str:
+        """The question of a waiting activation, in quotes; empty: not recorded, or private."""
+        asks = None if self._private else self._run.asks.get(activation, {}).get("asks")
+        words = "" if asks is None else goal_text(asks)
+        return f"“{words}”" if words else ""
+
+    def _shares(self) -> str:
+        """The shares of wrong elements, of all agents behind a wrong answer."""
+        shares = [row.get("share") for row in self._mistakes]
+        figures = [100 * share for share in shares if isinstance(share, int | float) and share]
+        if len(figures) < len(shares):
+            return ""
+        least, most = f"{min(figures):.0f}", f"{max(figures):.0f}"
+        return f", {f'{least} to ' if least != most else ''}{most} % each"
 
     def _activations(self) -> list[Any]:
         graph = self._run.graph
@@ -79,19 +117,23 @@ class AnswerFacts:
     def _is_gone(self) -> bool:
         return self._state == "cut off" and self._run.finish is None
 
-    def _list_miscounting(self, without: Collection[str] = ()) -> str:
-        """The agents behind a wrong answer."""
+    def _list_miscounting(self, without: Collection[str] = (), *, is_short: bool = False) -> str:
+        """The agents behind a wrong answer; short: the number of many agents."""
         agents = [name(row["agent"]) for row in self._mistakes]
-        if 2 < len(agents) >= len(self._run.agents) and not without:
+        if 2 < len(agents) >= len(self._team) and not without:
             return f"all {len(agents)} agents"
-        return cut([f"`{agent}`" for agent in agents if agent not in without], most=MOST_NAMED)
+        if is_short and len(agents) > MOST_NAMED:
+            return f"{len(agents)} agents"
+        listed = [f"`{agent}`" for agent in agents if agent not in without]
+        return join_clauses(listed) if len(listed) <= MOST_LISTED else cut(listed)
 
-    def _last_words(self, ring: Ring) -> Emit | None:
-        """The latest message of an agent of a ring; ``None``: unknown."""
+    def _last_words(self, ring: Ring | None) -> Emit | None:
+        """The latest message of an agent, of a ring if there is one; ``None``: unknown."""
         graph = self._run.graph
         for message in reversed(self._run.messages):
             speaker = acting_agent(graph, message.by) if graph is not None else None
-            if speaker is not None and speaker in ring.agents:
+            agents = self._team if ring is None else ring.agents
+            if speaker is not None and speaker in agents:
                 return message
         return None
 

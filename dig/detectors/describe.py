@@ -9,7 +9,7 @@ a record: an unknown part is shown as it is, on one line and cut.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from typing import Any, Literal
 from dig._util.text import anything, counted, cut, name, names, one_line, safe_text
 from dig.errors import PART_ERRORS
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import FindingRow, Limits
+from dig.graph.records import FindingRow, Limits, base_name
 from dig.graph.words import MOST_NAMED, seconds
 
 from .finding import MOST_EVIDENCE, SEVERITIES, Explanation, Finding, Severity, texts_in
@@ -119,6 +119,15 @@ def in_graph(graph: InteractionGraph, finding: Finding) -> Finding:
     return replace(finding, explains=partial(explain_safely, graph))
 
 
+def recorded_finding(row: Finding | FindingRow) -> Finding:
+    """The finding in a row of a trace."""
+    key = f"{row.pattern} {row.stage}" if row.stage else str(row.pattern)
+    return Finding(
+        str(row.pattern), row.t, row.us, row.subject, row.evidence, row.stage,
+        severity_of(row), row.silenced, key=key,
+    )  # fmt: skip
+
+
 def finding_heading(finding: Finding) -> str:
     """The severity, the pattern and the moment of a finding."""
     return f"{worth(finding)} {pattern_label(finding)} {_moment_text(finding)}"
@@ -202,3 +211,52 @@ def silenced_text(finding: Finding | FindingRow) -> str:
     if finding.silenced is None:
         return ""
     return f"silenced: {one_line(finding.silenced) or 'no reason is given'}"
+
+
+# --- lost and missing work ---
+
+
+_LOSSES = {
+    "no_recipient": "was sent to nobody who was there",
+    "left": "was lost, since the agent that had it left",
+    "expired": "was lost, since its time had run out",
+}
+"""By cause: the way in which an event was lost."""
+
+
+def loss_text(graph: InteractionGraph, event: str) -> str:
+    """The loss of an event; empty: the event is not lost, or not known any more."""
+    state = graph.event(event) if graph.knows(event) else None
+    if state is None or state.cause is None:
+        return ""
+    sender = graph.history.sender(state.n)
+    work = f"a message of {name(base_name(sender))}" if sender else "a request from outside"
+    if state.cause != "discarded":
+        return f"{work} {_LOSSES.get(state.cause, 'was lost')}"
+    agents = _agents(state.discarded_by)
+    work = "a message of its own" if sender and agents == _agents([sender]) else work
+    return f"{cut(agents, most=MOST_NAMED)} threw {work} away"
+
+
+def missing_text(graph: InteractionGraph, unresolved: Any, uncovered: Any) -> str:
+    """The missing work of an answer, by sender; empty: there is none of agents.
+
+    Args:
+        graph: The graph of the run.
+        unresolved: The open work, as the evidence of ET has it.
+        uncovered: The work that is not open and not in the answer, likewise.
+    """
+    h = graph.history
+    for events, verb in ((unresolved, ""), (uncovered, "the work on ")):
+        ids = [*map(str, events)] if isinstance(events, Sequence) else []
+        numbers = [n for event in ids if (n := h.event(event)) is not None]
+        agents = cut(_agents(filter(None, map(h.sender, numbers))), most=MOST_NAMED)
+        if agents:
+            losses = {*map(partial(loss_text, graph), ids)} if verb else {""}
+            loss = f" ({losses.pop()})" if len(losses) == 1 and losses != {""} else ""
+            return f", without {verb}{counted(len(numbers), 'message')} of {agents}{loss}"
+    return ""
+
+
+def _agents(agents: Any) -> list[str]:
+    return [name(agent) for agent in dict.fromkeys(map(base_name, agents))]

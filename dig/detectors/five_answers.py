@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dig._util.text import counted, cut, join_clauses, name, one_line
-from dig.graph.words import MOST_NAMED, action_text, actions_text, moment
+from dig.graph.words import MOST_NAMED, moment
 
-from .answer_facts import AnswerFacts
+from .advice import Advice
 from .answers import FailureStep, FiveAnswers, Grade, InvolvedAgent
 from .describe import pattern_title
 from .headline import acting_agent
@@ -25,11 +25,9 @@ from .patterns import BY_NAME
 from .rings import Ring
 from .run_so_far import EARLY, FailedTurns, PatternTally, RunSoFar, goal_text
 
-MOST_STEPS = 4
+MOST_STEPS = 6
 NO_ANSWER = ("ended by an error", "left without an answer")
 """The ends of a request without an answer."""
-LOOPS = ("ER", "LOOP", "LIVELOCK")
-"""The patterns of agents that go on and on."""
 INEXACT = 0.05
 """The share of an answer that may be wrong before the answer as a whole is."""
 
@@ -44,6 +42,8 @@ def five_answers(
     spent: str = "",
     private: bool = False,
     date: Callable[[int], str] = lambda us: "",
+    injections: Sequence[Any] = (),
+    can_try: bool = False,
 ) -> FiveAnswers:
     """Give the five answers about a run as far as it was followed.
 
@@ -56,11 +56,15 @@ def five_answers(
         spent: The tokens and the money that the run took; empty: they are not known.
         private: Leave out the words of the task and of errors.
         date: The date of a moment in microseconds, as ISO 8601; empty: not known.
+        injections: The acts of faults that were put in on purpose, as `result.json` has them.
+        can_try: Whether changes of the run can be tried without costs.
     """
-    return _Writer(so_far, state, score or {}, cause or {}, place, private, date).answers(spent)
+    writer = _Writer(so_far, state, score or {}, cause or {}, place, private, date)
+    writer.add_facts(injections, can_try=can_try)
+    return writer.answers(spent)
 
 
-class _Writer(AnswerFacts):
+class _Writer(Advice):
     """Writes the answers about a run."""
 
     def answers(self, spent: str) -> FiveAnswers:
@@ -100,7 +104,7 @@ class _Writer(AnswerFacts):
         """The verdict on an accepted answer, by the score or by the findings."""
         run, score = self._run, self._score
         rmse, wrong = score.get("rmse"), score.get("wrong")
-        if run.partial:
+        if run.partial and not score.get("complete"):
             return "Partial answer", "inexact" if rmse == 0 else "bad"
         if score.get("valid") is False:
             return "Unusable answer", "bad"
@@ -138,7 +142,7 @@ class _Writer(AnswerFacts):
         if self._origin and not self._waiting:
             says = self._origin.private if self._private else self._origin.says
             is_known = self._origin.activation or not self._holders
-            cause = "" if is_known else f"; `{self._holders[0].agent}` {_since(self._holders[0])}"
+            cause = "" if is_known else f"; {self._blame()}"
             return f"{verdict}: {says}{cause}."
         if self._waiting:
             us = min(activation.us_start for activation in self._waiting)
@@ -163,10 +167,12 @@ class _Writer(AnswerFacts):
         retried = (agent for agent in who if agent.agent in map(name, self._recovered))
         culprit = next((agent for agent in who if agent.is_at_fault), next(retried, None))
         cause = f"`{culprit.agent}` {culprit.says}" if culprit else steps[0].says if steps else ""
+        if len(self._guilty_holders) > 1 and not self._mistakes:
+            cause = self._blame()
         if len(self._mistakes) > 1:
             early = f"{cause}; " if self._is_short else ""
             named = {culprit.agent} if culprit and self._is_short else set[str]()
-            cause = f"{early}{self._list_miscounting(named)} miscounted"
+            cause = f"{early}{self._list_miscounting(named)} miscounted{self._shares()}"
         if not cause or (self._run.partial and not culprit):
             return f"{head}. Nothing went wrong." if grade in ("good", "unknown") else f"{head}."
         healing = "; the monitor mended that" if self._run.heals and grade == "good" else ""
@@ -176,9 +182,21 @@ class _Writer(AnswerFacts):
         link = ": " if self._mistakes else link
         return f"{head.removesuffix('.')}{link}{cause}{healing}."
 
+    def _blame(self) -> str:
+        """The holders at fault, with the amount of work and the moment."""
+        holders = self._guilty_holders or self._holders[:1]
+        if len(holders) == 1:
+            return f"`{holders[0].agent}` {_since(holders[0])}"
+        agents = join_clauses([f"`{name(holder.agent)}`" for holder in holders])
+        number = counted(sum(holder.number for holder in holders), "message")
+        since = [holder.end.us for holder in holders if holder.end]
+        return f"{agents} left {number} lying" + (f" from {moment(min(since))} on" if since else "")
+
     def _list_waiting(self, verb: str) -> str:
         agents = [f"`{name(activation.agent)}`" for activation in self._deserted]
-        return f"{cut(agents, most=MOST_NAMED)} {verb} for a person or for another system"
+        question = self._question(self._deserted[0].id) if self._deserted else ""
+        whom = f"an answer to {question}" if question else "a person or for another system"
+        return f"{cut(agents, most=MOST_NAMED)} {verb} for {whom}"
 
     def _ended(self) -> str:
         resumed = [
@@ -201,6 +219,8 @@ class _Writer(AnswerFacts):
         if run.finish is None:
             none = "" if has_answer else " There is no answer so far."
             return f"The trace ends after {length}, and the run has no end{state}.{none}"
+        if run.finish.outcome == "submitted" and run.partial and self._score.get("complete"):
+            return f"An answer was accepted after {length}, when the team was {run.partial}."
         if run.finish.outcome == "submitted" and run.partial:
             return f"A partial answer was accepted after {length}: the team was {run.partial}."
         if run.finish.outcome == "submitted":
@@ -249,22 +269,23 @@ class _Writer(AnswerFacts):
 
     def _steps(self) -> list[FailureStep]:
         """The first failure of each agent and the first finding of each pattern, by time."""
-        graph = self._run.graph
         harmless = set[int]()
+        origins = {origin["us"]: origin for origin in self._origins}
         steps = [
-            FailureStep(tally.t, tally.us, _tally_text(pattern, tally))
+            FailureStep(
+                tally.t, tally.us,
+                _tally_text(pattern, tally, origins.pop(tally.us, {}) if tally.loss else {}),
+            )
             for pattern, tally in self._tallies.items()
+        ]  # fmt: skip
+        steps += [
+            FailureStep(row.get("t", 0), us, one_line(row["says"])) for us, row in origins.items()
         ]
         steps += [
             FailureStep(holder.end.t, holder.end.us, f"{name(holder.agent)} {holder.says}")
             for holder in self._holders if holder.end and holder.agent not in self._run.failed
         ]  # fmt: skip
-        for row in sorted(self._mistakes, key=_moment)[:1]:
-            worst = self._mistakes[0]
-            says = f"{name(worst['agent'])} {_act(worst)}"
-            if len(self._mistakes) > 1:
-                says = f"from here on {self._list_miscounting()} miscounted, the most: {says}"
-            steps.append(FailureStep(row.get("t", 0), row.get("us", 0), says))
+        steps += self._mistake_steps()
         for agent, failed in self._run.failed.items():
             error = "" if self._private else f": {failed.error}"
             says = f"{name(agent)} {self._failed(agent, failed)}{error}"
@@ -281,20 +302,10 @@ class _Writer(AnswerFacts):
             for agent, end in self._called_off.items()
             if not (steps or self._origin)
         ]
-        limited = None if self._origin else self._run.limited
-        if limited is not None:
-            says = f"the team was {self._run.limit}"
-            steps.append(FailureStep(limited.t, limited.us, says))
         steps += [*self._last_steps(), *map(self._ring_step, self._rings)]
-        if self._origin:
-            # The words of an error without an agent stand in the headline, and that is enough.
-            is_private = self._private or self._origin.activation is None
-            says = self._origin.private if is_private else self._origin.says
-            culprit = acting_agent(graph, self._origin.activation) if graph is not None else None
-            is_told = culprit in self._run.failed
-            if not is_told or self._origin.stage == "answer":
-                steps.append(FailureStep(self._origin.t, self._origin.us, says))
-        steps.sort(key=lambda step: (step.t in harmless, step.us, step.t))
+        steps.sort(key=lambda step: (step.us, step.t))
+        if len(steps) > MOST_STEPS:
+            steps = [step for step in steps if step.t not in harmless]
         left_out = len(steps) - MOST_STEPS
         if left_out > 0:
             last = steps[MOST_STEPS - 1]
@@ -302,9 +313,30 @@ class _Writer(AnswerFacts):
             steps[MOST_STEPS - 1 :] = [FailureStep(last.t, last.us, says)]
         return steps
 
+    def _mistake_steps(self) -> Iterator[FailureStep]:
+        """The first miscount of the run."""
+        for row in sorted(self._mistakes, key=_moment)[:1]:
+            worst = self._mistakes[0]
+            says = f"{name(worst['agent'])} {_act(worst)}"
+            if len(self._mistakes) > 1:
+                agents = f"{self._list_miscounting(is_short=True)} miscounted{self._shares()}"
+                says = f"from here on {agents}, the most: {says}"
+            yield FailureStep(row.get("t", 0), row.get("us", 0), says)
+
     def _last_steps(self) -> Iterator[FailureStep]:
-        """The last turn before a time limit, and the end of a process or a session."""
-        graph, finish = self._run.graph, self._run.finish
+        """The departures, the limits, and the end of a request, a process or a session."""
+        graph, finish, origin = self._run.graph, self._run.finish, self._origin
+        for agent, leave in self._departures.items():
+            yield FailureStep(leave.t, leave.us, f"{name(agent)} {self._departure(agent)}")
+        limited = self._run.limited
+        if limited is not None and not (origin and origin.activation):
+            yield FailureStep(limited.t, limited.us, f"the team was {self._run.limit}")
+        culprit = acting_agent(graph, origin.activation) if graph and origin else None
+        if origin and (culprit not in self._run.failed or origin.stage == "answer"):
+            # The words of an error without an agent stand in the headline, and that is enough.
+            says = origin.private if self._private or not origin.activation else origin.says
+            says += "" if origin.activation or self._rings else self._said_last()
+            yield FailureStep(origin.t, origin.us, says)
         if finish and finish.outcome == "timeout" and not (self._run.running or self._holders):
             says = "the last turn ended, and no agent went on"
             yield FailureStep(0, self._run.ended_us, says)
@@ -312,22 +344,40 @@ class _Writer(AnswerFacts):
             says = "that is the last record" if self._is_gone else "the session was closed"
             link = ":" if self._is_gone else " while"
             says += f"{link} {self._list_waiting('waited')}" if self._deserted else ""
+            says += f"; {self._list_working()}" if self._is_gone and not self._deserted else ""
             yield FailureStep(graph.t, self._run.us, says)
+
+    def _list_working(self) -> str:
+        """The agents in the middle of a turn."""
+        agents = [f"`{name(agent)}`" for agent in dict.fromkeys(self._run.running.values())]
+        if not agents:
+            return "no agent was at work"
+        return f"{cut(agents, most=MOST_NAMED)} {'was' if len(agents) == 1 else 'were'} at work"
 
     def _ring_step(self, ring: Ring) -> FailureStep:
         ends = [self._run.latest[agent] for agent in ring.agents if agent in self._run.latest]
         last = max(ends, key=lambda end: end.us, default=self._origin)
         t, us = (last.t, last.us) if last else (0, self._run.us)
-        spoken, text = self._last_words(ring), ring.remark.removesuffix(".")
-        if spoken is not None and not self._private:
-            words = goal_text(spoken.payload)
-            speaker = acting_agent(self._run.graph, spoken.by) if self._run.graph else ""
-            text += f"; `{name(speaker)}` said last: “{words}”" if words else ""
-        return FailureStep(t, us, text)
+        return FailureStep(t, us, ring.remark.removesuffix(".") + self._said_last(ring))
+
+    def _said_last(self, ring: Ring | None = None) -> str:
+        """The last words of an agent, of a ring if there is one; empty: not known, or private."""
+        spoken = self._last_words(ring)
+        if spoken is None or self._private or self._run.graph is None:
+            return ""
+        words, speaker = goal_text(spoken.payload), acting_agent(self._run.graph, spoken.by)
+        return f"; `{name(speaker)}` said last: “{words}”" if words else ""
 
     def _failed(self, agent: str, failed: FailedTurns) -> str:
         turns = self._run.turns[agent]
-        return "failed" + (f" {failed.number:,} of {turns:,} turns" if turns > 1 else "")
+        text = "failed" + (f" {failed.number:,} of {turns:,} turns" if turns > 1 else "")
+        return text + self._fault(agent)
+
+    def _departure(self, agent: str) -> str:
+        return f"left the team{self._fault(agent)}"
+
+    def _fault(self, agent: str) -> str:
+        return " (a fault put in on purpose)" if agent in self._injected else ""
 
     def _who(self) -> Iterator[InvolvedAgent]:
         """The agents behind the failure: named by a diagnosis, failed, and in findings."""
@@ -357,7 +407,9 @@ class _Writer(AnswerFacts):
                 if pattern == "ER":  # a finding tells of many
                     number = self._run.handed_on[agent] or number
                 times = f" {number:,} times" if number > 1 else ""
-                parts.setdefault(agent, []).append(f"{role}{times}")
+                parts.setdefault(agent, []).append(f"{role}{times}{self._fault(agent)}")
+        for agent, leave in self._departures.items():
+            parts.setdefault(agent, []).append(f"{self._departure(agent)} at {moment(leave.us)}")
         for mistake in self._mistakes if self._is_short else self._mistakes[2:]:
             parts.setdefault(str(mistake["agent"]), []).append(_act(mistake))
         for holder in self._holders if not self._tallies else ():
@@ -372,22 +424,28 @@ class _Writer(AnswerFacts):
             yield from self._busiest(2)
         if self._run.limit and not (self._origin or parts):
             yield from self._busiest(MOST_NAMED)
+        yield from self._unfinished(parts)
+        for agent in dict.fromkeys(waiting or open_work):
+            work = f"waits, with {counted(open_work[agent], 'message')} in front of it"
+            if agent not in parts:
+                yield InvolvedAgent(name(agent), work if open_work[agent] else "waited", False)
+
+    def _unfinished(self, parts: Mapping[str, Any]) -> Iterator[InvolvedAgent]:
+        """The agents called off, waiting, or at work to the end."""
         for agent in [*self._called_off] if not (parts or self._origin) else []:
             yield InvolvedAgent(name(agent), "was called off", False)
         for activation in self._deserted:
             verb = "waits" if self._waiting else "waited to the end"
             yield InvolvedAgent(name(activation.agent), verb, False, activation.id)
         deserted = {activation.agent for activation in self._deserted}
-        running = self._run.running.values() if self._session and self._run.finish else ()
+        is_over = self._is_gone or (self._session and self._run.finish)
+        running = self._run.running.values() if is_over else ()
         unfinished = [a for a in dict.fromkeys(running) if a not in parts and a not in deserted]
         for n, agent in enumerate(unfinished[:MOST_NAMED]):
             more = len(unfinished) - MOST_NAMED if n == MOST_NAMED - 1 else 0
             further = f", nor did {counted(more, 'more agent')}" if more > 0 else ""
-            yield InvolvedAgent(name(agent), f"did not end its turn{further}", False)
-        for agent in dict.fromkeys(waiting or open_work):
-            work = f"waits, with {counted(open_work[agent], 'message')} in front of it"
-            if agent not in parts:
-                yield InvolvedAgent(name(agent), work if open_work[agent] else "waited", False)
+            did = "was at work" if self._is_gone else "did not end its turn"
+            yield InvolvedAgent(name(agent), f"{did}{further}", False)
 
     def _bystanders(self, parts: Mapping[str, Any]) -> Iterator[InvolvedAgent]:
         """The agents hit by others, and the agents with failed turns that went on."""
@@ -403,142 +461,13 @@ class _Writer(AnswerFacts):
         for agent, turns in self._run.turns.most_common(most):
             yield InvolvedAgent(name(agent), f"took {counted(turns, 'turn')}", False)
 
-    # --- what the monitor did, and what to do next ---
-
-    def _monitor(self, grade: Grade) -> tuple[str, bool | None]:
-        run = self._run
-        if not run.heals:
-            if run.is_imported:
-                skipped = join_clauses([*map(name, run.skipped)])
-                unseen = f", which cannot show {skipped}" if skipped else ""
-                return f"It was not there: this was read after the run{unseen}.", None
-            if run.limit:
-                last = (
-                    ", and gave its entry agent one turn more for an answer" if run.partial else ""
-                )
-                if last and self._score.get("complete"):
-                    last += ". That worked: the answer is about all parts"
-                return f"It {run.limit.replace('stopped', 'stopped the team', 1)}{last}.", None
-            is_alarmed = bool(self._tallies or self._origin or run.failed)
-            if self._waiting and not is_alarmed:
-                return "It keeps watch, and takes this wait for no failure.", None
-            if not is_alarmed and grade not in ("bad", "inexact"):
-                return ("Nothing had to be done." if run.finish else "Nothing so far."), None
-            if run.refused:
-                return f"Nothing was done: {run.refused}.", None
-            if not self._tallies and run.failed:
-                return "It watched only: an error inside an agent is the agent's own to mend.", None
-            if run.raised and not run.recorded:
-                return "It was not there: these findings were made after the run.", None
-            return "It watched only, and changed nothing.", None
-        deeds = [
-            action_text(rows[0], len(run.agents))
-            if run.healed[kind] == 1
-            else actions_text(kind, run.healed[kind])
-            for kind, rows in run.heals.items()
-        ]
-        times = [row.us for rows in run.heals.values() for row in rows]
-        first, last = moment(min(times)), moment(max(times))
-        moments = f"At {first}" if first == last else f"From {first} to {last}"
-        text = f"{moments} the monitor {join_clauses(deeds)}."
-        if run.came_after and grade != "bad":
-            return f"{text} That worked: an answer was accepted after it.", True
-        is_lacking = bool(run.is_early or run.partial or self._origin)
-        if isinstance(self._score.get("complete"), bool):
-            is_lacking = not self._score["complete"]
-        if run.came_after and not is_lacking:
-            reason = "for another reason"
-            if self._mistakes:
-                reason = "because agents miscounted, which the monitor cannot see"
-            return f"{text} What it found was mended; the answer is wrong {reason}.", None
-        if run.came_after or run.is_noted or (run.finish and run.finish.outcome == "submitted"):
-            return f"{text} That was not enough: the answer that was accepted is bad.", False
-        if run.finish is None and self._state != "cut off":
-            return f"{text} No answer has come since.", None
-        return f"{text} That did not help: no answer came after it.", False
-
-    def _next(self, grade: Grade, who: list[InvolvedAgent]) -> tuple[str, str]:
-        """The next step, and a command with `RUN` for the path."""
-        run = self._run
-        if self._deserted:
-            agent, turn = self._deserted[0].agent, self._deserted[0].id
-            again = "" if self._waiting else "Ask again, and "
-            says = f"{again}give `{name(agent)}` what it waits for; see its turn"
-            return says[0].upper() + says[1:], f"digmon show RUN {shlex.quote(name(turn))}"
-        if grade == "open":
-            return "Follow it", "digmon view RUN"
-        if self._state == "cut off" and run.finish is None and not self._session:
-            return "Let it go on where it stopped", "digmon run --resume RUN"
-        if self._cause.get("says"):
-            return f"Mend the cause: {self._cause['says']}", "digmon why RUN --try"
-        # Only the result of a run of a task has the numbers of its findings.
-        has_result = bool(self._tallies and run.recorded) and not self._session
-        if self._is_short and "ET" in self._tallies and has_result:
-            says = "Let the agent wait for all parts"
-            return says, "digmon why RUN --good findings.ET==0 --try"
-        return self._next_of_failure(grade, who, has_result)
-
-    def _next_of_failure(
-        self, grade: Grade, who: list[InvolvedAgent], has_result: bool
-    ) -> tuple[str, str]:
-        run, origin = self._run, self._origin
-        failed = {name(agent) for agent in run.failed if agent not in self._recovered}
-        failing = next((each for each in who if each.is_at_fault and each.agent in failed), None)
-        worst = self._mistakes[0] if self._mistakes else {}
-        if worst.get("activation") and len(who) > 1 and not self._is_short:
-            says = f"The cause is known: see the largest miscount, of `{name(worst['agent'])}`"
-            return says, f"digmon show RUN {shlex.quote(name(worst['activation']))}"
-        if self._score.get("rmse") and not (self._is_short and run.limit):
-            return "Find the cause", "digmon why RUN --good score.rmse==0"
-        if origin and origin.stage == "request" and has_result and len(run.failed) == 1:
-            agent, turns = next(iter(run.failed.items()))
-            if turns.number > 1:
-                return f"Find out why `{name(agent)}` fails", "digmon why RUN"
-        if origin and origin.activation and origin.stage == "request":
-            turn = shlex.quote(name(origin.activation))
-            return "See what it was given, and the error", f"digmon show RUN {turn}"
-        if failing:
-            says = f"Mend `{failing.agent}`: see its failed turns"
-            return says, f"digmon show RUN {shlex.quote(failing.agent)}"
-        if run.limit and not self._tallies:
-            return "Raise the limit in `[budget]`, or see who used it up", "digmon show RUN"
-        goal = f"findings.{next(iter(self._tallies))}==0" if has_result else ""
-        holder = self._holders[0] if self._holders else None
-        if holder and holder.end and run.heals and grade != "bad":
-            turn = shlex.quote(name(holder.end.activation))
-            return f"See why `{name(holder.agent)}` left its work lying", f"digmon show RUN {turn}"
-        if goal and run.heals and grade != "bad":
-            return "Find the cause of what was healed", f"digmon why RUN --good {goal} --try"
-        spoken = next(filter(None, map(self._last_words, self._rings)), None)
-        if self._rings and spoken:
-            agents = join_clauses([f"`{name(agent)}`" for agent in self._rings[0].agents])
-            says = f"Let the round of {agents} end; see its last message"
-            return says, f"digmon show RUN {shlex.quote(name(spoken.event))}"
-        if run.finish and run.finish.outcome == "timeout" and not run.running:
-            says = "No agent was at work, so more time would not help: find the cause"
-            return says, "digmon why RUN"
-        if self._origin and self._origin.activation is None:
-            if not {*LOOPS}.isdisjoint(self._tallies):
-                says = "See how the agents go round; a higher limit would not end that"
-                return says, "digmon show RUN"
-            return "See who went on with what, or raise the limit", "digmon show RUN"
-        if self._called_off and not self._tallies:
-            return "Ask again what was called off; see what was done", "digmon show RUN"
-        if self._state == "cut off" and run.finish is None and not goal:
-            return "See where it stopped", "digmon show RUN"
-        if grade in ("bad", "inexact"):
-            return "Find the cause", "digmon why RUN"
-        if self._tallies:
-            return "Look at what was found", "digmon show RUN"
-        return "Nothing has to be done.", ""
-
     # --- the task and the cost ---
 
     def _task(self) -> str:
         run = self._run
         task = run.run.task if run.run else None
         goal = ("" if self._private else run.goal) or ("" if task is None else name(task))
-        team = counted(len(run.agents), "agent")
+        team = counted(len(self._team), "agent")
         if self._session:
             requests = counted(run.counts["requests"], "request")
             first = ": " if run.counts["requests"] == 1 else "; the first: "
@@ -570,10 +499,12 @@ def _act(row: Mapping[str, Any]) -> str:
     return one_line(row.get("says") or "made a mistake")
 
 
-def _tally_text(pattern: str, tally: PatternTally) -> str:
+def _tally_text(pattern: str, tally: PatternTally, origin: Mapping[str, Any]) -> str:
     """A pattern in plain words, with the name and the number of findings behind."""
     times = f", {tally.number:,} times" if tally.number > 1 else ""
-    return f"{tally.plain}: {pattern_title(pattern)}{times}"
+    loss = one_line(origin.get("says")) if origin else tally.loss
+    plain = tally.plain.removeprefix("some work was lost: ") if loss else tally.plain
+    return f"{f'{loss}; ' if loss else ''}{plain}: {pattern_title(pattern)}{times}"
 
 
 _LACKING = ", before all of its work was done by the account of the monitor"

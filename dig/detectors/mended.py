@@ -113,11 +113,11 @@ class Mending:
                     self.mended[number] = True
 
     def _end_activation(self, graph: InteractionGraph, record: End) -> None:
-        assert graph.ended is not None
-        for event in graph.ended.consumed if self._by_event or self._held else ():
-            for number in self._by_event.pop(event.id, ()):
+        used = (fate.event for fate in record.fates if fate.fate == "consume")
+        for event in used if self._by_event or self._held else ():
+            for number in self._by_event.pop(event, ()):
                 self.mended[number] = True
-            for number in self._held.pop(event.id, ()):
+            for number in self._held.pop(event, ()):
                 self._unconsumed[number] -= 1
                 self.mended[number] |= not self._unconsumed[number]
         if self._waiting["DL"]:

@@ -8,25 +8,35 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from dig._util.text import MOST_LISTED, counted, cut, first_words, name, one_line, value_text
+from dig._util.text import MOST_LISTED, counted, first_words, name, one_line, value_text
 from dig.graph import records
 from dig.graph.graph import InteractionGraph
 from dig.graph.history import CONSUMED as TAKEN
 from dig.graph.history import FINAL
 from dig.graph.turns import TurnStarts
-from dig.graph.words import MOST_NAMED, MOST_REASON, healing_kind, moment
+from dig.graph.words import MOST_REASON, REMARK, healing_kind, moment
 
 from .budget import limit_text
-from .describe import SILENCED, Worth, plain_text, worth
+from .describe import (
+    SILENCED,
+    Worth,
+    loss_text,
+    missing_text,
+    plain_text,
+    recorded_finding,
+    worth,
+)
 from .finding import Finding, is_rivals, responsible_agents, texts_in
 from .headline import Headline, Headlines, answered_by, worst
 from .holders import Holder, list_holders
-from .mended import CONSUMED
+from .mended import CONSUMED, Mending
 
 MOST_GOAL = 90
+MOST_ERRORS = 1_000  # whose mending is followed
 MOST_AGENTS = 1_000
 MOST_ANSWERS = 1_000
 MOST_INPUTS = 10_000  # of turns that used nothing
@@ -36,16 +46,18 @@ MOST_MESSAGES = 8
 class PatternTally:
     """The findings of a pattern: the number, the agents, and the first in words.
 
-    Of the first standstill it has the agents with work in front of them, as they were then.
+    Of the first standstill it has the agents with work in front of them, as they were then; of the
+    first lost work the loss, and the moment of that.
     """
 
-    __slots__ = ("agents", "holders", "number", "plain", "t", "us")
+    __slots__ = ("agents", "holders", "loss", "number", "plain", "t", "us")
 
     def __init__(self, finding: Finding | records.FindingRow, plain: str) -> None:
         """Begin with the first finding, without counting."""
         self.t, self.us, self.plain = finding.t, finding.us, plain
         self.number, self.agents = 0, Counter[str]()
         self.holders: list[Holder] = []
+        self.loss = ""
 
 
 class FailedTurns:
@@ -91,6 +103,38 @@ Tallies = dict[Worth, dict[str, PatternTally]]
 """The tallies of a run's findings, by severity and pattern."""
 
 
+class Errors:
+    """Counts the errors of a run, silenced ones left out, and the mended errors.
+
+    Attributes:
+        number: The number of errors.
+    """
+
+    def __init__(self) -> None:
+        """Begin without an error."""
+        self.number = 0
+        self._mending: Mending | None = None  # the first error makes it
+
+    def look(self, graph: InteractionGraph, record: records.Record) -> None:
+        """Take a record into account, after the graph was changed."""
+        if self._mending is not None:
+            self._mending.look(graph, record)
+
+    def add(self, graph: InteractionGraph, finding: Finding | records.FindingRow) -> None:
+        """Take a new error into account."""
+        self.number += 1
+        self._mending = self._mending or Mending()
+        if len(self._mending.mended) < MOST_ERRORS:
+            with suppress(AttributeError, TypeError):  # of a user's detector of the same name
+                self._mending.add(graph, recorded_finding(finding))
+
+    @property
+    def unmended(self) -> int:
+        """The number of unmended errors."""
+        mended = self._mending.mended.count(True) if self._mending else 0
+        return self.number - mended
+
+
 class RunSoFar:
     """Follows the records of a run; a sink.
 
@@ -104,11 +148,13 @@ class RunSoFar:
         handed_on: The number of events that an agent handed on, by agent.
         cancelled: The latest turn that was called off, by agent.
         latest: The end of the latest turn, by agent; a thousand.
+        departures: The latest departure of an agent, by agent.
         messages: The latest messages of agents, with their payloads.
-        running: The agents of the turns in progress, by activation.
+        running: The agents of the turns in progress, by activation; asks: the waits with questions.
         counts: The numbers of requests by their end, of turns, and of messages.
         recorded, raised: The findings of the trace, and those of detectors of today.
-        heals: The first and the latest intervention of each kind; healed: their numbers.
+        heals: The first and the latest intervention of each kind; healed: their numbers;
+            recipients: the agents that these were for.
         refused: The reason of the first intervention that was refused; empty: none was.
         came_after: Whether an answer was accepted after the latest intervention.
         is_noted: Whether that intervention was a note beside the very answer.
@@ -135,6 +181,8 @@ class RunSoFar:
         self._lacking: dict[str, Headline] = {}  # by answer, until that is accepted
         self._lacks: Headline | None = None  # the accepted answer
         self._worse: set[str] = set()  # the patterns whose errors no answer has mended
+        self._is_behind = False
+        self._errors = {"recorded": Errors(), "raised": Errors()}
         self.run: records.Run | None = None
         self.is_halted = False
         self.partial = self.limit = ""
@@ -146,6 +194,8 @@ class RunSoFar:
         self.latest: dict[str, records.End] = {}
         self.messages = deque[records.Emit](maxlen=MOST_MESSAGES)
         self.running: dict[str, str] = {}  # activation -> agent
+        self.departures: dict[str, records.Leave] = {}  # by agent
+        self.asks: dict[str, Mapping[str, Any]] = {}  # activation -> its wait, with the question
         self.counts: Counter[str] = Counter()
         self.goal = self.refused = ""
         self.turns: Counter[str] = Counter()  # by agent
@@ -156,15 +206,18 @@ class RunSoFar:
         # By turn that used nothing the inputs that nobody has used since; and the other way round.
         self._unused: dict[str, set[str]] = {}
         self._unused_by: dict[str, list[str]] = {}
+        self._erred: set[str] = set()  # requests that ended by an error
         self._early: set[str] = set()  # answers that lack work
         self._failed: set[str] = set()  # answers that are errors
         self._noted = set[str | None]()  # the event of the latest intervention
+        self._bounced: str | None = None  # the latest answer that was sent back
         self._has_acted = False  # otherwise than by notes beside answers
         self._total = self._number = 0  # requests: all that are answered, by the latest answer
         self.is_early = self.came_after = self.is_noted = False  # the latest answer
         self.recorded: Tallies = {}
         self.raised: Tallies = {}
         self.heals: dict[str, list[records.HealRow]] = {}  # by kind: the first and the latest
+        self.recipients: dict[str, dict[str, None]] = {}
         self.healed: Counter[str] = Counter()
         self.finish: records.Finish | None = None
 
@@ -191,6 +244,11 @@ class RunSoFar:
             look = _LOOKS.get(type(row))
             if look is not None:
                 look(self, row)
+            graph = self.graph
+            if graph is not None:
+                self._is_behind |= graph.run.session and graph.t != row.t
+                for errors in self._errors.values() if not self._is_behind else ():
+                    errors.look(graph, row)
         self.us = rows[-1].us
 
     # --- one function a kind of record ---
@@ -217,7 +275,7 @@ class RunSoFar:
             self.came_after = record.event not in self._noted or self._has_acted
             self.is_noted = not self.came_after
             self.partial = ""
-            self._number = self._count_answered()
+            self._number = self._count_answered(record.event)
             is_error = record.event in self._failed
             self.counts["failed" if is_error else "answered"] += self._number
             self.counts["early"] += self.is_early * self._number
@@ -227,12 +285,23 @@ class RunSoFar:
                 if len(answers) > MOST_ANSWERS:  # those that were sent back never come here
                     answers.clear()
 
-    def _count_answered(self) -> int:
+    def _count_answered(self, answer: str) -> int:
         """The number of requests behind the latest accepted answer."""
         if self.graph is None or not (self.run and self.run.session):
             return 1
         before, self._total = self._total, self.graph.problems.number_answered
-        return self._total - before
+        return self._total - before - self._count_remembered(answer)
+
+    def _count_remembered(self, answer: str) -> int:
+        """The failed requests behind an answer by the memory of its agent alone: not answered."""
+        graph = self.graph
+        if graph is None or not self._erred:
+            return 0
+        answered = self._erred & {*answered_by(graph, answer)}
+        n = graph.history.event(answer)
+        own = {*graph.source_ids(graph.sources_of(n))} if n is not None else set[str]()
+        self._erred -= answered
+        return len(answered - own)
 
     def _accept(self, answer: str) -> None:
         """Forget the failures before an accepted answer; an answer may also lack work."""
@@ -257,7 +326,14 @@ class RunSoFar:
             skipped = detail.get("not_looked_at")
             self.skipped = skipped if isinstance(skipped, list) else self.skipped
         if record.what == records.REQUEST_FAILED and detail.get("event") is not None:
-            self.counts["failed"] += detail.get("how") == "error"
+            if detail.get("how") == "error":
+                self.counts["failed"] += 1
+                if len(self._erred) < MOST_ANSWERS:
+                    self._erred.add(str(detail["event"]))
+        elif record.what == records.WAITS and detail.get("asks") is not None:
+            self.asks[str(detail.get("activation"))] = detail
+            if len(self.asks) > MOST_ANSWERS:
+                del self.asks[next(iter(self.asks))]
         elif record.what == records.STOPPED_FROM_OUTSIDE:
             self.is_halted = True
         elif record.what == records.BUDGET and detail.get("stage") in ("stopped", "partial"):
@@ -282,6 +358,10 @@ class RunSoFar:
             self.turns.update([agent] * self.starts_turn)  # a part of a wrapper has no row
         if len(self.running) > MOST_AGENTS:  # the turn of an agent that leaves never ends
             del self.running[next(iter(self.running))]
+
+    def _leave(self, record: records.Leave) -> None:
+        if records.base_name(record.agent) == record.agent and len(self.departures) < MOST_AGENTS:
+            self.departures[record.agent] = record
 
     def _end(self, record: records.End) -> None:
         agent, self.ended_us = self.running.pop(record.activation, ""), record.us
@@ -325,17 +405,17 @@ class RunSoFar:
             return
         if (pattern, finding.stage) == ("FAIL", "turn"):  # the verdict has the number of these
             return
+        kind = "recorded" if tallies is None else "raised"
+        if severity == "error" and self.graph is not None:
+            self._errors[kind].add(self.graph, finding)
         tallies = self.recorded if tallies is None else tallies
         by_pattern = tallies.setdefault(severity, {})
         if pattern not in by_pattern:
             plain = plain_text(finding, self.run.limits, self.agents)
             by_pattern[pattern] = PatternTally(finding, plain)
             evidence = finding.evidence if isinstance(finding.evidence, Mapping) else {}
-            missing, waiting = evidence.get("unresolved"), evidence.get("waiting")
-            if self.graph is not None and isinstance(missing, list | tuple) and pattern == "ET":
-                by_pattern[pattern].plain += _missing_text(self.graph, missing)
-            if self.graph is not None and isinstance(waiting, Mapping):
-                by_pattern[pattern].holders = list_holders(self.graph, self.latest, waiting)
+            if self.graph is not None:
+                self._add_facts(self.graph, finding, evidence, by_pattern[pattern])
         by_pattern[pattern].number += 1
         if self.graph is not None and len(by_pattern[pattern].agents) < MOST_AGENTS:
             by_pattern[pattern].agents.update(responsible_agents(self.graph, finding))
@@ -343,6 +423,27 @@ class RunSoFar:
             self._worse.add(pattern)
         if pattern == "ET" and severity == "error" and isinstance(finding.subject, Mapping):
             self._early.add(str(finding.subject.get("event")))
+
+    def _add_facts(
+        self, graph: InteractionGraph, finding: Finding | records.FindingRow,
+        evidence: Mapping[str, Any], tally: PatternTally,
+    ) -> None:  # fmt: skip
+        """Add facts of the graph about the first finding of a pattern."""
+        pattern, waiting = str(finding.pattern), evidence.get("waiting")
+        subject = finding.subject if isinstance(finding.subject, Mapping) else {}
+        event = str(subject.get("event"))
+        if pattern == "ET":
+            lists = evidence.get("unresolved"), evidence.get("uncovered")
+            tally.plain += missing_text(graph, *lists)
+        elif pattern == "OE" and (loss := loss_text(graph, event)):
+            tally.loss, tally.us = loss, graph.event(event).us_lost
+        elif (pattern, finding.stage) == ("FAIL", "request"):
+            tally.plain = "a request ended without an answer"
+        elif pattern == "DL":
+            since = finding.us - records.micros(graph.run.limits.dl_window_s)
+            tally.plain += f", since {moment(since)}"
+        if isinstance(waiting, Mapping):
+            tally.holders = list_holders(graph, self.latest, waiting)
 
     def _keep_headline(self, finding: Finding | records.FindingRow) -> bool:
         """Keep the headline of a finding, unless silenced; return whether there is any."""
@@ -376,6 +477,16 @@ class RunSoFar:
         return activation in self._unused and not self._unused[activation]
 
     @property
+    def errors(self) -> tuple[int, int]:
+        """The numbers of errors and of unmended errors.
+
+        They are those of the trace or, without any, those of detectors of today.
+        """
+        errors = self._errors["recorded" if self.recorded else "raised"]
+        # The graph of a live session is ahead of the records that come here, so it cannot tell.
+        return errors.number, 0 if self._is_behind else errors.unmended
+
+    @property
     def headline(self) -> Headline | None:
         """The failed request without an answer, or else the accepted answer without all work."""
         lacks = [] if self._lacks is None else [self._lacks]
@@ -386,11 +497,19 @@ class RunSoFar:
             self.refused = self.refused or one_line(record.reason, MOST_REASON)
             return
         kind = healing_kind(record)
+        is_answer = self._is_answer(record.event)
+        self._bounced = record.event if kind == "answer" else self._bounced
+        if kind == "inject" and is_answer and record.event != self._bounced:
+            kind = REMARK
+        to = record.to if isinstance(record.to, tuple) else ()
+        recipients = self.recipients.setdefault(kind, {})
+        if len(recipients) < MOST_AGENTS:
+            recipients |= dict.fromkeys(map(str, to))
         # The text needs the first, and the moments of the first and the latest.
         self.heals[kind] = [*self.heals.get(kind, [record])[:1], record]
         self.healed[kind] += 1
         self.came_after = self.is_noted = False
-        self._has_acted |= record.action != "inject" or not self._is_answer(record.event)
+        self._has_acted |= record.action != "inject" or not is_answer
         self._noted = {record.event}
 
     def _is_answer(self, event: str | None) -> bool:
@@ -425,6 +544,7 @@ _LOOKS: Mapping[type, Any] = {
     records.Deliver: RunSoFar._deliver,
     records.Start: RunSoFar._start,
     records.End: RunSoFar._end,
+    records.Leave: RunSoFar._leave,
     records.FindingRow: RunSoFar._find,
     records.HealRow: RunSoFar._heal,
     records.IncidentRow: RunSoFar._incident,
@@ -438,12 +558,3 @@ def goal_text(payload: Any) -> str:
     text = goal or max(islice(texts_in(payload), 50), key=len, default="")
     first = one_line(text, 400).partition(". ")[0].rstrip(".")
     return one_line(first, MOST_GOAL)
-
-
-def _missing_text(graph: InteractionGraph, missing: Sequence[Any]) -> str:
-    """The open work that an answer does without, by sender; empty: there is none of agents."""
-    h = graph.history
-    numbers = [n for event in missing if (n := h.event(str(event))) is not None]
-    senders = dict.fromkeys(filter(None, map(h.sender, numbers)))
-    agents = cut([records.base_name(agent) for agent in senders], most=MOST_NAMED)
-    return f", without {counted(len(numbers), 'message')} of {name(agents)}" if agents else ""

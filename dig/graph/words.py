@@ -7,10 +7,10 @@ words by `dig.detectors.describe`, which knows the patterns.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from dig._util.text import counted, cut, name, names, one_line, value_text
+from dig._util.text import counted, cut, join_clauses, name, names, one_line, value_text
 
 from .records import FAILED, HealRow, IncidentRow
 
@@ -100,37 +100,44 @@ def decision_text(fates: Iterable[Mapping[str, Any]], outputs: Iterable[Any], *,
 
 # --- healing ---
 
+REMARK = "remark"
+"""The kind of an intervention that adds a note to an answer."""
+
 _HEALING = {
     "create": (
-        "sent a note to {who}", "sent note {event} to {to}", "sent {number} notes",
+        "sent a note to {who}", "sent note {event} to {to}", "sent {number} notes to {who}",
     ),
     "answer": (
         "held the answer of {who}", "sent {event} to {to} instead{note}",
-        "held {number} answers",
+        "held {number} answers of {who}",
     ),
     "reroute": (
         "redirected a message to {who}", "sent {event} to {to} instead{note}",
-        "redirected {number} messages to other agents",
+        "redirected {number} messages to {who}",
     ),
     "redeliver": (
         "sent a message to {who} once more", "sent {event} to {to} once more{note}",
-        "sent {number} messages once more",
+        "sent {number} messages to {who} once more",
     ),
     "reassign": (
         "gave work to {who} as well", "gave {event} to {to} as well{note}",
-        "gave work to further agents {number} times",
+        "gave work {number} times to {who} as well",
     ),
     "restart": (
         "gave the whole problem to {who} again", "gave {event} to {to}, from the beginning{note}",
-        "gave the whole problem to an agent again {number} times",
+        "gave the whole problem {number} times to {who} again",
     ),
     "replace": (
         "took {who} out of the team", "took {to} out of the team: {reason}",
-        "took {number} agents out of the team",
+        "took {number} agents out of the team: {who}",
     ),
     "inject": (
         "added a note to a message{for_who}", "put a note beside {event}{for_to}",
-        "added {number} notes to messages",
+        "added {number} notes to messages{for_who}",
+    ),
+    REMARK: (
+        "put a note beside the answer", "put a note beside {event}{for_to}",
+        "put {number} notes beside answers",
     ),
     "refused": ("did nothing: {cut_reason}", "did nothing: {reason}", ""),
     "other": (
@@ -162,28 +169,32 @@ def healing_text(row: HealRow) -> str:
     )  # fmt: skip
 
 
-def action_text(row: HealRow, present: int = 0) -> str:
+def action_text(row: HealRow, present: int = 0, kind: str = "") -> str:
     """An intervention for a reader without knowledge of the graph.
 
     Args:
         row: The intervention.
+        kind: Its kind; empty: the one of its action.
         present: The number of agents of the team; 0: that is not known.
     """
-    to, kind = (
-        [name(agent) for agent in row.to] if isinstance(row.to, tuple) else [],
-        healing_kind(row),
-    )
-    recipients = f"all {present} agents" if 2 < present <= len(to) else cut(to, most=MOST_NAMED)
-    return _HEALING[kind][0].format(
-        action=name(row.action), who=recipients or _NOBODY.get(kind, "no agent"),
-        for_who=f" for {recipients}" if recipients else "",
-        cut_reason=one_line(row.reason, MOST_REASON),
-    )  # fmt: skip
+    to = [name(agent) for agent in row.to] if isinstance(row.to, tuple) else []
+    kind, reason = kind or healing_kind(row), one_line(row.reason, MOST_REASON)
+    text, action = _HEALING[kind][0], name(row.action)
+    return _fill_in(text, kind, to, present, action=action, cut_reason=reason)
 
 
-def actions_text(kind: str, number: int) -> str:
+def actions_text(kind: str, number: int, recipients: Iterable[str], present: int = 0) -> str:
     """Several interventions of a kind for a reader without knowledge of the graph."""
-    return _HEALING[kind][2].format(number=f"{number:,}")
+    to = [*map(name, recipients)]
+    return _fill_in(_HEALING[kind][2], kind, to, present, number=f"{number:,}")
+
+
+def _fill_in(text: str, kind: str, to: Sequence[str], present: int, **parts: str) -> str:
+    recipients = cut(to, most=MOST_NAMED) if len(to) > MOST_NAMED else join_clauses(to)
+    if 2 < present <= len(to):
+        recipients = f"all {present} agents"
+    for_who = f" for {recipients}" if recipients else ""
+    return text.format(who=recipients or _NOBODY.get(kind, "no agent"), for_who=for_who, **parts)
 
 
 # --- incidents ---

@@ -405,13 +405,12 @@ class Monitor:
             self._holds.late_work.note(self.graph.running.values())
         return self._recorder.take_effects()
 
-    def waits(self, *, activation: str | None = None, event: str | None = None) -> list[Effect]:
-        """An activation in progress, or an event, waits on purpose: for a person for instance.
-
-        Raises:
-            RequestError: There is none of this id, or both are named.
-        """
-        return self.incident(records.WAITS, waiting_detail(self.graph, activation, event))
+    def waits(
+        self, *, activation: str | None = None, event: str | None = None, **question: Any
+    ) -> list[Effect]:
+        """Report a wait on purpose; `asks` is the question, `answer` the way to answer."""
+        detail = waiting_detail(self.graph, activation, event)
+        return self.incident(records.WAITS, detail | question)
 
     def request_failed(
         self, failure: records.Failure, *, event: str | None = None, activation: str | None = None,

@@ -26,7 +26,6 @@ from dig._util.text import counted, one_line
 from dig.detectors.budget import limit_text
 from dig.detectors.describe import finding_text
 from dig.detectors.finding import Finding
-from dig.detectors.five_answers import five_answers
 from dig.detectors.run_so_far import RunSoFar
 from dig.detectors.settings_file import read_table
 from dig.errors import SettingsError
@@ -376,6 +375,8 @@ class _AlarmSink:
         """The end of a failed request, or the ring of agents; empty: the finding says all."""
         graph = self._so_far.graph
         if finding.pattern == "FAIL" and finding.stage != "turn" and graph is not None:
+            from dig.detectors.five_answers import five_answers
+
             return five_answers(self._so_far).headline.removesuffix(".")
         return finding_text(finding, graph) if finding.pattern == "LIVELOCK" else ""
 

@@ -11,10 +11,16 @@ from dig.traces.run import RecordedEvent
 
 from .accounting import SOLUTION, TaskParts
 from .number_ranges import Ranges, difference, length
-from .task import Mistake
+from .task import Mistake, MistakeOrigin
 
 Errors = list[float]
 """The error of each count."""
+
+GIVING = ("reroute", "redeliver", "reassign")
+"""The interventions that give work to an agent."""
+
+MOST_COUNTS = 20
+"""The number of results of an agent with a mistake whose counts are told."""
 
 
 class Miscounts:
@@ -82,12 +88,13 @@ class Miscounts:
         for event in self._walk(answer.id):
             if event.agent is not None and any(self._own[event.id][0]):
                 by_agent[event.agent].append(event)
-        sizes = {
-            agent: sum(_size(self._own[event.id][0]) for event in events)
-            for agent, events in by_agent.items()
-        }
-        largest_first = sorted(by_agent, key=lambda agent: -sizes[agent])
-        return tuple(self._mistake(agent, by_agent[agent]) for agent in largest_first)
+        flaw_of: dict[str, float] = {}
+        for agent, events in by_agent.items():
+            errors = zip(*(self._own[event.id][0] for event in events), strict=True)
+            flaw_of[agent] = max(flaws([*map(sum, errors)]))
+        mistakes = [self._mistake(agent, by_agent[agent]) for agent in by_agent]
+        # By the number that is shown, so that the first is the largest to a reader, too.
+        return tuple(sorted(mistakes, key=lambda row: (-round(flaw_of[row.agent]), -row.share)))
 
     def _walk(self, answer: str) -> Iterator[RecordedEvent]:
         """The solutions with errors in an answer, each once."""
@@ -113,16 +120,79 @@ class Miscounts:
         place = f"{preposition} {number:,} {self._unit}"
         if not number:  # nothing but what others had counted
             place = f"{self._unit} when it put the counts of others together"
-        first = min(events, key=lambda event: event.t)
-        double = next((self._twice[event.id] for event in events if event.id in self._twice), None)
+        worst = max(events, key=self._flaw)
+        double = next((event for event in events if event.id in self._twice), None)
         if double is not None and added > max(left, swapped):
-            (start, stop), *_ = double[0]
-            says = f"added the counts of [{start}, {stop}] twice, {added:,.0f} {self._unit}"
-            if len(double[1]) > 1:
-                says += f": those of {join_clauses(double[1])}"
-            return Mistake(agent, first.by or "", first.t, first.us, says)
+            parts, agents = self._twice[double.id]
+            by = f", by {join_clauses(agents)}" if len(agents) > 1 else ""
+            size = f"{added:,.0f} {self._unit}{by}"
+            says = f"added the counts of {_parts_text(parts)} twice ({size})"
+            origins = tuple(self._origins(parts, double))
+            return Mistake(agent, double.by or "", double.t, double.us, says, origins=origins)
         says = f"{join_clauses(texts) or 'was off by a fraction'} {place}"
-        return Mistake(agent, first.by or "", first.t, first.us, says)
+        # An agent may have miscounted long before the first of the results in the answer.
+        wrong = (id for id, (errors, parts) in self._own.items() if parts and any(errors))
+        results = (self._parts.run.events[id] for id in wrong)
+        first = next((event for event in results if event.agent == agent), min(events, key=_time))
+        counts = {
+            event.id: self._counts_text(event.id)
+            for event in sorted(events, key=self._flaw, reverse=True)[:MOST_COUNTS]
+            if self._own[event.id][1]
+        }
+        share = max(left, added, swapped) / number if number else 0.0
+        return Mistake(agent, worst.by or "", first.t, first.us, says, share, counts)
+
+    def _flaw(self, event: RecordedEvent) -> float:
+        return max(flaws(self._own[event.id][0]))
+
+    def _counts_text(self, id: str) -> str:
+        errors, parts = self._own[id]
+        (missing, added, swapped), number = flaws(errors), length(parts)
+        if swapped > max(missing, added):
+            return f"misreads {swapped:,.0f} of {number:,} {self._unit}"
+        return f"counts {number - missing + added:,.0f} of {number:,} {self._unit}"
+
+    def _origins(self, parts: Ranges, double: RecordedEvent) -> Iterator[MistakeOrigin]:
+        """The steps to a double count of some parts: handed out, lost, counted."""
+        run, place = self._parts.run, _parts_text(parts)
+        steps = list[MistakeOrigin]()
+        posed = [
+            event for event in run.events.values()
+            if event.t < double.t and event.agent is not None and self._parts.about(event) == parts
+        ]  # fmt: skip
+        problems = [event for event in posed if event.type == "problem"]
+        for number, event in enumerate(problems):
+            to = ["itself" if agent == event.agent else agent for agent in event.to]
+            if len(to) > 1 or len(problems) > 1:
+                again = " once more" if number else ""
+                says = f"{event.agent} gave {place} to {join_clauses(to)}{again}"
+                steps.append(MistakeOrigin(event.t, event.us, says))
+        ids = {event.id for event in posed}
+        for activation in run.activations.values():
+            if activation.end is not None and not ids.isdisjoint(activation.with_fate("discard")):
+                says = f"{activation.agent} threw {place} away"
+                steps.append(MistakeOrigin(activation.end.t, activation.end.us, says))
+        for row in run.heals:
+            if row.event in ids and row.to and row.action in GIVING:
+                says = f"the monitor gave {place} to {join_clauses([*row.to])}"
+                steps.append(MistakeOrigin(row.t, row.us, says, is_healing=True))
+        solutions = [event for event in posed if event.type == SOLUTION]
+        passed_on = {reader for event in solutions for reader in event.consumed_by}
+        solutions = [event for event in solutions if event.by not in passed_on]
+        if len(solutions) > 1:
+            agents = [*dict.fromkeys(event.agent or "" for event in solutions)]
+            often = "twice" if len(agents) == 1 else "each"
+            says = f"{join_clauses(agents)} had counted {place} {often}"
+            steps.append(MistakeOrigin(solutions[-1].t, solutions[-1].us, says))
+        yield from sorted((step for step in steps if step.t < double.t), key=_time)
+
+
+def _parts_text(parts: Ranges) -> str:
+    return join_clauses([f"[{start}, {stop}]" for start, stop in parts])
+
+
+def _time(step: RecordedEvent | MistakeOrigin) -> int:
+    return step.t
 
 
 def flaws(errors: Errors) -> tuple[float, float, float]:

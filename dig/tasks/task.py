@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from dig._util.text import one_line
@@ -12,14 +12,33 @@ from dig.runtime.agents import Tool
 
 
 @dataclass(frozen=True, slots=True)
+class MistakeOrigin:
+    """A step on the way to a mistake.
+
+    Attributes:
+        t: The record of the step; us: its moment, in microseconds.
+        says: The step, beginning with its agent.
+        is_healing: Whether the monitor took it.
+    """
+
+    t: int
+    us: int
+    says: str
+    is_healing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Mistake:
     """An agent's own part in a wrong answer.
 
     Attributes:
-        activation: The first turn with the mistake.
+        activation: The turn with the largest share of it.
         t: The record of the first result with it.
         us: The moment of that record, in microseconds.
         says: What the agent did.
+        share: The share of the elements that the agent counted wrong; 0: of none of its own.
+        counts: What its results with the mistake count, by event, the largest share first.
+        origins: The steps that led to it, by time; none: not known.
     """
 
     agent: str
@@ -27,6 +46,9 @@ class Mistake:
     t: int
     us: int
     says: str
+    share: float = 0.0
+    counts: Mapping[str, str] = field(default_factory=dict)
+    origins: tuple[MistakeOrigin, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

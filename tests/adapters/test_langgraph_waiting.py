@@ -72,6 +72,19 @@ def test_a_node_that_asks_a_person_waits_and_no_answer_comes_of_it(mode: str) ->
     watched.must_be_over()
 
 
+def test_the_question_and_the_way_to_answer_it_are_in_the_trace() -> None:
+    """Also after a restart of the turn, and without secrets."""
+    watched = Watched("observe")
+    team = watched(
+        kept(payment(legal=lambda state: {"done": [interrupt("May I? sk-" + 40 * "a")]}))
+    )
+    team.invoke(QUESTION, thread())
+    (detail,) = [row.detail for row in watched.rows(IncidentRow) if row.what == "waits"]
+    (asked,) = detail["asks"]
+    assert asked.startswith("May I? ") and "aaaa" not in asked
+    assert "Command(resume=...)" in detail["answer"]
+
+
 def test_what_comes_after_the_answer_is_an_activation_of_its_own() -> None:
     """The waiting one ends when the answer is there, with that in its continuation."""
     watched = Watched()

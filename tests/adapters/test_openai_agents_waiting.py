@@ -114,7 +114,10 @@ def test_a_resumed_turn_ends_and_the_next_activation_goes_on_with_it(drive: Any)
     """So a hang after the approval can be seen: the new activation says nothing of waiting."""
     watched = must_be_as_bare(lambda script: payer(script, "a"), drive, "observe")
     first, second = watched.rows(Start)
-    assert [row.detail for row in watched.rows(IncidentRow)] == [{"activation": first.activation}]
+    (detail,) = [row.detail for row in watched.rows(IncidentRow)]
+    assert detail["activation"] == first.activation
+    assert detail["asks"] == 'May this be called: pay({"amount":3})?'
+    assert "approve()" in detail["answer"]
     [end, _] = watched.rows(End)
     assert end.activation == first.activation and list(end.outputs) == list(second.inputs)
 

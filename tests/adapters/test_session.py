@@ -186,12 +186,12 @@ def test_whoever_waits_for_a_person_is_named_in_the_trace() -> None:
     """The incident `waits` has the activation in progress; a turn that is over waits for nobody."""
     it = session_of("ann")
     turn = it.session.begin("ann", [it.session.request("?", "ann")])
-    turn.waits()
+    turn.waits("May I?", "say yes")
     activation = turn.activation
     turn.was_bounced(turn.submit("!"))
     turn.waits()
     told = [row["detail"] for row in it.rows("incident") if row["what"] == "waits"]
-    assert told == [{"activation": activation}]
+    assert told == [{"activation": activation, "asks": "May I?", "answer": "say yes"}]
     it.must_be_sound()
 
 

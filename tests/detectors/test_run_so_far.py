@@ -57,13 +57,14 @@ def test_the_failures_the_healing_and_the_answer_of_a_run_are_told(healed: Execu
     assert told["wrong"].startswith(
         "at 1.6 s agent-1 left 1 message lying -> at 30.0 s work was waiting, but nothing had moved"
     )
-    assert "(agent-1): deadlock (DL)" in told["wrong"]
+    assert "(agent-1), since 0.0 s: deadlock (DL)" in told["wrong"]
     assert " -> at 40.3 s an answer was submitted" in told["wrong"]
     assert told["who"] == "agent-1: left 1 message lying from 1.6 s on and submitted too early"
     assert "a note to all 6 agents and held the answer of agent-1" in told["monitor"]
     assert told["monitor"].endswith("That worked: an answer was accepted after it.")
     assert told["next"] == (
-        f"See why `agent-1` left its work lying: digmon show {healed.directory} a1"
+        f"Nothing must be done. No reason is recorded why `agent-1` let its work lie; the input of "
+        f"that turn: digmon show {healed.directory} a1"
     )
 
 
@@ -274,7 +275,10 @@ def test_a_limit_of_the_budget_is_told_in_all_answers(tmp_path: Path) -> None:
     assert [step.says for step in answers.wrong] == ["the team was stopped at 14 turns"]
     assert answers.monitor.startswith("It stopped the team at 14 turns, and gave its entry agent")
     assert answers.next.startswith("Raise the limit in `[budget]`")
-    assert verdict(path, score=WRONG | {"rmse": 0}).grade == "inexact"
+    assert verdict(path, score=WRONG | {"rmse": 0, "complete": None}).grade == "inexact"
+    right = verdict(path, score=WRONG | {"rmse": 0})
+    assert (right.verdict, right.grade) == ("Right answer", "good")
+    assert right.monitor.endswith("That worked: the answer is about all parts.")
     # What is counted wrong in a whole answer is nobody's lack of turns.
     assert verdict(path, score=WRONG).command == "digmon why RUN --good score.rmse==0"
 
@@ -394,13 +398,75 @@ def test_an_answer_names_the_agents_that_miscounted(tmp_path: Path) -> None:
     ]
     path = store(tmp_path / "w.dig.jsonl", accepted())
     answers = verdict(path, score=WRONG | {"mistakes": rows})
-    assert answers.headline == "Wrong answer after 2.0 s. Of 9, 3 are wrong: `b`, ``c`` miscounted."
+    text = "Wrong answer after 2.0 s. Of 9, 3 are wrong: `b` and ``c`` miscounted."
+    assert answers.headline == text
     assert [step.says for step in answers.wrong] == [
-        "from here on `b`, ``c`` miscounted, the most: b left out 4 of 5"
+        "from here on `b` and ``c`` miscounted, the most: b left out 4 of 5"
     ]
     assert [agent.says for agent in answers.who] == ["left out 4 of 5", "left out 2 of 5"]
     for odd in ("x", [7], [{"says": "x"}], None):
         assert verdict(path, score=WRONG | {"mistakes": odd}).who == ()
+
+
+def test_equal_shares_and_the_largest_count_lead_to_a_common_cause(tmp_path: Path) -> None:
+    """The result with the largest miscount is to be looked at, and not the first turn."""
+    rows = [
+        {"agent": agent, "activation": "v", "t": 3, "us": 500_000, "says": f"left out {n} of 5",
+         "share": n / 10, "counts": {f"e{n}": f"counts {5 - n} of 5 elements"}}
+        for agent, n in [("b", 4), ("c", 3)]
+    ]  # fmt: skip
+    path = store(tmp_path / "w.dig.jsonl", accepted())
+    answers = verdict(path, score=WRONG | {"mistakes": rows})
+    assert answers.headline.endswith(": `b` and `c` miscounted, 30 to 40 % each.")
+    assert answers.next.endswith("The largest miscount: `b` counts 1 of 5 elements")
+    assert answers.command == "digmon show RUN e4"
+
+
+def test_a_part_that_the_monitor_gave_out_once_more_did_harm(tmp_path: Path) -> None:
+    """The steps to a double count are told in their order, and which of them was healing."""
+    steps = [
+        {"t": 1, "us": 100_000, "says": "a threw [0, 5] away", "is_healing": False},
+        {"t": 2, "us": 200_000, "says": "the monitor gave [0, 5] to b", "is_healing": True},
+    ]
+    mistake = {"agent": "b", "activation": "v", "t": 3, "us": 500_000, "says": "added it twice",
+               "origins": [*reversed(steps), 7]}  # fmt: skip
+    told = row(0.2, "heal", finding=3, action="redeliver", event="p", to=["b"], note="n")
+    found = row(0.2, "finding", pattern="OE", stage=None, severity="error",
+                subject={"event": "p"}, evidence={"cause": "discarded"})  # fmt: skip
+    path = store(tmp_path / "w.dig.jsonl", accepted(found, told))
+    answers = verdict(path, score=WRONG | {"mistakes": [mistake]})
+    says = [step.says for step in answers.wrong]
+    assert [*says[:2], says[-1]] == ["a threw [0, 5] away", "the monitor gave [0, 5] to b",
+                                     "b added it twice"]  # fmt: skip
+    assert "That did harm: at 0.2 s the monitor gave [0, 5] to b" in answers.monitor
+    assert answers.helped is False
+
+
+def test_an_error_that_was_not_mended_is_not_told_as_mended(tmp_path: Path) -> None:
+    """A check counts the same."""
+    rows = [
+        row(0.1 * n, "finding", pattern="STALL", stage=None, severity="error",
+            subject={"activation": f"gone{n}"}, evidence={"inputs": []})
+        for n in (1, 2)
+    ]  # fmt: skip
+    told = row(0.3, "heal", finding=3, action="redeliver", event="p", to=["a"], note="n")
+    answers = verdict(store(tmp_path / "w.dig.jsonl", accepted(rows, told)), score=WRONG)
+    assert "By its own account none of the 2 errors was mended." in answers.monitor
+    assert answers.helped is False
+
+
+def test_the_question_of_a_wait_is_quoted(tmp_path: Path) -> None:
+    """With the way to answer; not where contents are private."""
+    rows = failing.waiting()
+    wait = next(each for each in rows if each["kind"] == "incident")
+    wait["detail"] |= {"asks": "May I pay 424 EUR?", "answer": "call resume()"}
+    path = store(tmp_path / "w.dig.jsonl", rows)
+    answers = verdict(path)
+    assert "`buyer` waits for an answer to “May I pay 424 EUR?”." in answers.headline
+    text = "Answer `buyer`, which asks “May I pay 424 EUR?” (call resume()); its turn"
+    assert answers.next == text
+    assert "424" not in str(verdict(path, private=True))
+    assert verdict(path, state="cut off").next.startswith("Ask again, and answer `buyer`")
 
 
 def test_a_waiting_run_says_since_when_and_for_what(tmp_path: Path) -> None:
@@ -412,3 +478,43 @@ def test_a_waiting_run_says_since_when_and_for_what(tmp_path: Path) -> None:
     )
     assert [(agent.agent, agent.activation) for agent in answers.who] == [("buyer", "a1")]
     assert "since 2.0 s after its beginning" in verdict(path).headline
+
+
+def test_a_request_that_failed_is_not_answered_by_the_next_answer(tmp_path: Path) -> None:
+    """An agent with a memory takes part in all of its answers, but it was asked another thing."""
+    failed = row(2, "incident", what="request_failed", detail={"how": "error", "event": "p"})
+    answer = [*turn(4, "w", "a", "f", q="consume"), final(4, "f", "w"), deliver(4, "f", None)]
+    broken = {**end(1, "v", "", p="consume"), "error": "ValueError: no"}
+    parts: list[Row | list[Row]] = [
+        asked(0, "p", "a"),
+        start(1, "v", "a", "p"),
+        broken,
+        failed,
+        asked(3, "q", "a"),
+        answer,
+    ]
+    rows = trace(*parts, row(9, "finish", outcome="stopped"), session=True, memory=True)
+    answers = verdict(store(tmp_path / "m.dig.jsonl", rows))
+    assert answers.verdict == "1 of 2 answered"
+    assert answers.ended.startswith("Of 2 requests 1 was answered and 1 was ended by an error.")
+
+
+def test_the_agents_at_work_are_named_where_a_trace_breaks_off(tmp_path: Path) -> None:
+    """The next step leads to their turn."""
+    rows = trace(asked(0, "p", "a"), start(1, "v", "a", "p"), session=True)
+    answers = verdict(store(tmp_path / "k.dig.jsonl", rows), state="cut off")
+    assert answers.headline.endswith("that is the last record; `a` was at work.")
+    assert [(agent.agent, agent.says) for agent in answers.who] == [("a", "was at work")]
+    assert answers.command == "digmon show RUN v"
+
+
+def test_an_agent_that_left_has_a_part_in_what_went_wrong(tmp_path: Path) -> None:
+    """And a fault that was put in on purpose is called so."""
+    leave = row(0.5, "leave", agent="b")
+    found = row(0.6, "finding", pattern="ET", stage=None, severity="error",
+                subject={"event": "f"}, evidence={"unresolved": [], "uncovered": []})  # fmt: skip
+    path = store(tmp_path / "l.dig.jsonl", accepted(leave, found))
+    answers = verdict(path, injections=[{"agent": "b"}, 7])
+    text = "left the team (a fault put in on purpose)"
+    assert f"b {text}" in [step.says for step in answers.wrong]
+    assert ("b", f"{text} at 0.5 s") in [(agent.agent, agent.says) for agent in answers.who]

@@ -64,7 +64,7 @@ def mistakes(
             {"c": "counted 10 too many elements when it put the counts of others together"},
         ),
         (FIRST, SECOND, {k: FIRST.get(k, 0) * 2 + SECOND.get(k, 0) for k in {**FIRST, **SECOND}},
-         {"c": "added the counts of [0, 10] twice, 10 elements"}),
+         {"c": "added the counts of [0, 10] twice (10 elements)"}),
         # A mistake that another agent mended, or that never came into the answer, is none.
         (FIRST | {"9": 0}, SECOND, WHOLE, {}),
     ],
@@ -91,11 +91,40 @@ def test_the_mistakes_of_a_run_make_up_the_error_of_its_answer(tmp_path: Path) -
     assert answers.verdict == "Wrong answer"
     named = {mistake.agent for mistake in execution.score.mistakes}
     assert len(named) >= 3 and answers.who[0].agent == execution.score.mistakes[0].agent
-    assert answers.headline.endswith(": all 6 agents miscounted.")
-    turn = execution.score.mistakes[0].activation
-    assert answers.command == f"digmon show {execution.directory} {turn}"
+    assert answers.headline.endswith(": all 6 agents miscounted, 30 to 33 % each.")
+    worst = execution.score.mistakes[0]
+    event, says = next(iter(worst.counts.items()))
+    assert answers.command == f"digmon show {execution.directory} {event}"
+    assert answers.next.endswith(f"`{worst.agent}` {says}")
     left = [int(m.says.split()[2].replace(",", "")) for m in execution.score.mistakes]
     missing = int(execution.score.says.split()[3].replace(",", ""))
     assert sum(left) == pytest.approx(missing, rel=0.02)
     task = make_task(run)
     assert not task.mistakes([*read_records(execution.directory)][:-3])  # type: ignore[attr-defined]
+
+
+def test_the_steps_to_a_double_count_begin_with_the_part_that_was_given_out_twice(
+    tmp_path: Path,
+) -> None:
+    """And they end before the sum."""
+    execution = execute(TeamRun(seed=640, method="mas", profile=Profile.of(["error=0"])), tmp_path)
+    assert execution.score is not None
+    (mistake,) = execution.score.mistakes
+    assert [step.says for step in mistake.origins] == [
+        "agent-1 gave [833, 1666] to agent-3 and itself",
+        "agent-3 and agent-1 had counted [833, 1666] each",
+    ]
+    assert not any(step.is_healing for step in mistake.origins)
+    assert all(step.t < mistake.t for step in mistake.origins)
+
+
+def test_a_part_that_came_twice_by_healing_is_the_monitors(tmp_path: Path) -> None:
+    """It was lost, and by then its sender had asked for it anew."""
+    execution = execute(TeamRun(seed=639, method="dig+", profile=Profile.of(["error=0"])), tmp_path)
+    assert execution.score is not None
+    (mistake,) = execution.score.mistakes
+    assert [step.says for step in mistake.origins if step.is_healing] == [
+        "the monitor gave [3333, 4166] to agent-1"
+    ]
+    assert "agent-6 threw [3333, 4166] away" in [step.says for step in mistake.origins]
+    assert "That did harm" in execution.verdict.monitor

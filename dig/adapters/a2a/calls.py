@@ -86,7 +86,8 @@ class TaskCall(HookedCall):
     async def _ask(self) -> None:
         if self._caller is None:
             self.is_asking = True
-            self.guard.run(self.turn.waits, default=None)  # until a message about the task comes
+            # Until a message about the task comes.
+            self.guard.run(self.turn.waits, self.reading.payload, default=None)
         else:
             await self.hand_over({"$asks": self.reading.payload})
 

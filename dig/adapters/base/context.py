@@ -43,17 +43,20 @@ def report_usage(**usage: Any) -> None:
 
 
 @contextmanager
-def waiting() -> Iterator[None]:
+def waiting(asks: str | None = None) -> Iterator[None]:
     """Mark a block of code as waiting on purpose: for a person, a queue, a build.
 
     However long the block lasts, its turn is not reported as stalled, nor its team as deadlocked.
     Outside of a wrapped team the block changes nothing.
+
+    Args:
+        asks: The question that is waited for, for the trace and the reports; by default none.
     """
     turn = current.get()
     if turn is None:
         yield
         return
-    turn.waits()
+    turn.waits(asks)
     try:
         yield
     finally:

@@ -128,7 +128,7 @@ class Turn:
         self.submitted, self.bounces, self.is_open = "", True, True
         self.outer: Turn | None = None
         self._mine = None if events is None else set(events)  # to be taken up at the next start
-        self.depth, self.awaited, self._waits = 0, 0, 0  # the last: on purpose
+        self.depth, self.awaited, self._waits = 0, 0, list[dict[str, Any]]()  # waits on purpose
         self._activation: str | None = None
         self._inputs: dict[str, Fate] = {}  # of the activation in progress
         self._queue: list[Output] = []
@@ -278,20 +278,20 @@ class Turn:
             self._sent = [message for message in self._sent if message[0] != event]
 
     @in_step(None)
-    def waits(self) -> None:
+    def waits(self, asks: Any = None, answer: str = "") -> None:
         """Wait on purpose, for a person for example, until the turn `resumes` or ends.
 
-        The trace says so (incident `waits`), and nothing that is still open is overdue meanwhile.
+        The trace says so, with what it `asks`, plain JSON; nothing is overdue meanwhile.
         """
         self.act()
-        self._waits += 1
+        self._waits.append({k: v for k, v in (("asks", asks), ("answer", answer)) if v})
         if self._activation is not None:
-            self.guard.ask(self.guard.monitor.waits, activation=self._activation)
+            self.guard.ask(self.guard.monitor.waits, activation=self._activation, **self._waits[-1])
 
     @in_step(None)
     def resumes(self, answer: Any = None) -> None:
         """Go on after `waits`, in a new activation; the answer is in the continuation."""
-        self._waits -= 1
+        del self._waits[-1:]
         if self._activation is not None:
             self._go_on([], answer)
             self.act()
@@ -494,8 +494,8 @@ class Turn:
         effects = self.guard.ask(self.guard.monitor.start, self.instance)
         started = next(effect for effect in effects if type(effect) is Started)
         self._activation = started.activation
-        if self._waits > 0:
-            self.guard.ask(self.guard.monitor.waits, activation=started.activation)
+        if self._waits:
+            self.guard.ask(self.guard.monitor.waits, activation=self._activation, **self._waits[-1])
         for event in started.events:
             if self._mine is None or event.id in self._mine or event.sender == SYSTEM:
                 self._inputs[event.id] = Fate(event.id, "consume")

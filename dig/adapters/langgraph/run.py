@@ -22,7 +22,7 @@ from dig.monitor.messages import Pending
 
 from .messages import GraphTeam, NodeDelivery, NodeWork, OutgoingUpdate, PendingDeliveries
 from .routes import NodeRoute, answer_to, as_words, new_in, spoken, update
-from .stops import CALLED_OFF, PASSED_OVER, TIMEOUTS, StopConditions, Thread, keep
+from .stops import CALLED_OFF, PASSED_OVER, RESUMES, TIMEOUTS, StopConditions, Thread, keep
 
 if TYPE_CHECKING:
     from dig.runtime.spending import Account
@@ -343,7 +343,7 @@ class GraphRequest(AdapterState):
         work.stopped, work.input = self.stops, None
         work.questions = [question.id for question in questions]
         if work.turn is not None and not self._waits_inside(work):
-            work.turn.waits()
+            work.turn.waits(as_words([question.value for question in questions]), RESUMES)
 
     def _waits_inside(self, work: NodeWork) -> bool:
         inner = (request.within for request in self.paused.values())

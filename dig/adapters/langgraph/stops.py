@@ -17,6 +17,9 @@ Thread = tuple[str, str]
 TIMEOUTS = (TimeoutError, getattr(errors, "NodeTimeoutError", TimeoutError))
 """The errors of a step, or since LangGraph 1.2 of a node, that takes too long."""
 
+RESUMES = "invoke the graph with Command(resume=...) on the same thread"
+"""The way to answer an interrupt."""
+
 CALLED_OFF = CalledOffError("the graph ended before this node did")
 """The recorded error of nodes that were at work when another node failed."""
 

@@ -12,7 +12,15 @@ from llama_index.core.llms import ChatMessage
 from workflows.errors import WorkflowCancelledByUser, WorkflowRuntimeError, WorkflowTimeoutError
 from workflows.runtime.types.results import WaitingForEvent
 
-from dig.adapters.base import NOTE, CalledOffError, HookedCall, Session, ToolCalls, inside
+from dig.adapters.base import (
+    NOTE,
+    CalledOffError,
+    HookedCall,
+    Session,
+    ToolCalls,
+    as_payload,
+    inside,
+)
 from dig.errors import BudgetExceeded, BudgetStop
 
 CALLED_OFF = CalledOffError("the run was cancelled")
@@ -108,7 +116,10 @@ class WatchedRun:
             tools.fail(call, error)
             if isinstance(error, WaitingForEvent):
                 self._waiting.append(key)
-                guard.run(turn.waits, default=None)
+                question = getattr(error.add, "waiter_event", None)
+                guard.run(
+                    turn.waits, None if question is None else as_payload(question), default=None
+                )
             raise
         if shows and output.is_error:
             tools.fail(call, output.exception or RuntimeError(output.content))

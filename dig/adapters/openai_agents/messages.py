@@ -27,6 +27,12 @@ MOST_WAITING = 1_000
 """The number of runs of a team that are known to wait for a person."""
 
 
+def question(approvals: Iterable[Any]) -> str:
+    """Write the question of a run waiting for approvals of tool calls."""
+    texts = [f"{item.tool_name}({getattr(item.raw_item, 'arguments', '')})" for item in approvals]
+    return f"May this be called: {', '.join(texts)}?"
+
+
 class WaitingRuns:
     """The waiting runs of a team, the longest waiting first."""
 

@@ -23,7 +23,7 @@ from dig.adapters import base
 from dig.errors import BudgetExceeded
 from dig.graph.records import HANDOFF, Failure
 
-from .messages import AgentTeam, HandoffMessage, handing_over, words_of
+from .messages import AgentTeam, HandoffMessage, handing_over, question, words_of
 
 
 def remaining_turns(result: Any, options: Mapping[str, Any]) -> int | None:
@@ -70,6 +70,9 @@ STREAM_CANCELLED = base.CalledOffError("the stream was cancelled")
 
 FORGOTTEN = base.CalledOffError("too many runs wait for a person, and this one waits longest")
 """The reason in a trace for a run whose person is not waited for any more."""
+
+RESUMES = "call approve() or reject() on the run's state, and run the agent with that"
+"""The way to answer the question for an approval."""
 
 
 class MonitoredRun(base.AdapterState):
@@ -298,7 +301,8 @@ class MonitoredRun(base.AdapterState):
         self._tools.give_up(NEVER_TOLD)
         turn, self._answer = self._turn(), ""
         if result.interruptions:
-            turn.waits()  # until the state of the run is resumed
+            # Until the state of the run is resumed.
+            turn.waits(question(result.interruptions), RESUMES)
             self.response = None
             for run in self.team.waiting.add(self, result.interruptions):
                 run._fail(FORGOTTEN)

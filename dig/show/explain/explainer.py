@@ -71,13 +71,6 @@ class Explainer:
         ]
 
 
-def as_finding(finding: Finding | FindingRow) -> Finding:
-    """A recorded finding in the form of a raised finding."""
-    body = {key: getattr(finding, key) for key in KEYS}
-    severity, silenced = severity_of(finding), finding.silenced
-    return Finding(t=finding.t, us=finding.us, severity=severity, silenced=silenced, **body)
-
-
 def _finding_facts(
     finding: Finding | FindingRow, row: FindingRow | None, graph: InteractionGraph
 ) -> Facts:

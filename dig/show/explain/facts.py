@@ -14,11 +14,12 @@ from pathlib import Path
 
 from dig.errors import TraceError
 from dig.graph.history import CONSUME
-from dig.graph.records import FATES, HealRow, IncidentRow, Join, Leave, base_name
+from dig.graph.records import FATES, WAITS, HealRow, IncidentRow, Join, Leave, base_name
 from dig.graph.words import healing_text, incident_text
 from dig.runtime.agent_errors import STACK
 from dig.runtime.result import remaining_work
-from dig.show.runs.summary import follow_run, stored_answers
+from dig.show.runs.summary import follow_run, read_beside, stored_answers
+from dig.traces.journal.journal import RESULT
 from dig.traces.journal.reader import trace_path
 from dig.traces.run import RecordedRun
 from dig.traces.usage import Costs, tokens
@@ -102,6 +103,7 @@ def _event(explainer: Explainer, id: str) -> Facts:
         "by": event.by,
         "agent": event.agent,
         "payload": event.payload,
+        "counts": _counts(explainer.path).get(id, ""),
         "state": _state(explainer, id),
         "path": path_to(explainer.graph.history, id),
         "story": event_story(explainer.run, id),
@@ -126,8 +128,8 @@ def _state(explainer: Explainer, id: str) -> Facts:
 def _activation(explainer: Explainer, id: str) -> Facts:
     h, run = explainer.graph.history, explainer.run
     recorded, fates = run.activations[id], run.fates(id)
-    end = recorded.end
-    consumed = [event for event in recorded.inputs if fates.get(event) == FATES[CONSUME]]
+    end, counts = recorded.end, _counts(explainer.path)
+    consumed = [event for event in recorded.inputs if fates.get(event) in (FATES[CONSUME], None)]
     return {
         "what": "activation",
         "activation": id,
@@ -137,20 +139,36 @@ def _activation(explainer: Explainer, id: str) -> Facts:
         "usage": end.usage if end else None,
         "error": end.error if end else None,
         "stack": next(filter(None, (_stack(row, id) for row in run.incidents)), ""),
+        "asks": next((row.detail.get("asks") for row in run.incidents if _waits(row, id)), None),
         "inputs": [
             {"event": event.id, "fate": fates.get(event.id), "type": event.type, "by": event.by,
-             "agent": event.agent, "payload": event.payload}
+             "agent": event.agent, "payload": event.payload, "counts": counts.get(event.id, "")}
             for event in map(run.events.__getitem__, recorded.inputs)
         ],
         "outputs": [
             {"event": event.id, "type": event.type, "final": event.final, "to": list(event.to),
-             "state": _state(explainer, event.id)}
+             "state": _state(explainer, event.id), "counts": counts.get(event.id, "")}
             for event in map(run.events.__getitem__, recorded.outputs)
         ],
-        "ancestors": sorted(explainer.graph.ancestors(id), key=h.activation_number),
+        "ancestors": end and sorted(explainer.graph.ancestors(id), key=h.activation_number),
         "paths": [path_to(h, event) for event in consumed[:MOST_PATHS]],
         "findings": explainer.findings_about(id),
     }  # fmt: skip
+
+
+def _counts(path: Path) -> dict[str, str]:
+    """The counts of results with a miscount, by event."""
+    score = read_beside(path, RESULT).get("score")
+    mistakes = score.get("mistakes") if isinstance(score, Mapping) else None
+    rows = [row.get("counts") for row in mistakes or () if isinstance(row, Mapping)]
+    return {
+        event: str(says) for row in rows if isinstance(row, Mapping) for event, says in row.items()
+    }
+
+
+def _waits(row: IncidentRow, activation: str) -> bool:
+    is_wait = row.what == WAITS and isinstance(row.detail, Mapping)
+    return is_wait and row.detail.get("activation") == activation
 
 
 def _stack(row: IncidentRow, activation: str) -> str:

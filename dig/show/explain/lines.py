@@ -8,7 +8,7 @@ from textwrap import wrap
 from typing import Any
 
 from dig._util.text import counted, cut, name, names, one_line, safe_text
-from dig.graph.words import PAST, seconds
+from dig.graph.words import PAST, moment
 from dig.show.runs.summary import figures_text
 
 from .explainer import Facts
@@ -94,11 +94,15 @@ def _rows(title: str, rows: Sequence[Facts]) -> Iterator[str]:
 
 
 def _event(facts: Facts) -> Iterator[str]:
-    yield f"event {_event_name(facts)}: {_state(facts['state'])}"
+    yield f"event {_event_name(facts)}: {_state(facts['state'])}{_counts(facts)}"
     yield from _content(facts["payload"])
     yield from _rows("story", facts["story"])
     yield from _paths([facts["path"]])
     yield from _findings(facts["findings"])
+
+
+def _counts(event: Facts) -> str:
+    return f"; {one_line(event['counts'])}" if event["counts"] else ""
 
 
 def _content(payload: Any) -> Iterator[str]:
@@ -152,6 +156,8 @@ def _activation(facts: Facts) -> Iterator[str]:
         yield f"  failed: {one_line(facts['error'])}"
     if facts["usage"]:
         yield f"  used: {one_line(facts['usage'])}"
+    if facts["asks"] is not None:
+        yield f"  asks: {_text(facts['asks'])}"
     yield "inputs:" if facts["inputs"] else "inputs: none"
     for event in facts["inputs"]:
         if event["by"] is None:
@@ -161,14 +167,16 @@ def _activation(facts: Facts) -> Iterator[str]:
         else:
             origin = f"{name(event['by'])} of {name(event['agent'])}"
         kind = f"[{name(event['type'])}]"
-        yield f"  {PAST[event['fate']]} {name(event['event'])} {kind}, from {origin}"
+        text = f"{PAST[event['fate']]} {name(event['event'])} {kind}, from {origin}"
+        yield f"  {text}{_counts(event)}"
         yield from _content(event["payload"])
     yield "outputs:" if facts["outputs"] else "outputs: none"
     for event in facts["outputs"]:
         to = f" to {names(event['to']) or 'nobody'}" if not event["final"] else ""
-        yield f"  {_event_name(event)}{to}: {_state(event['state'])}"
+        yield f"  {_event_name(event)}{to}: {_state(event['state'])}{_counts(event)}"
     yield from _stack(facts["stack"])
-    yield f"ancestors: {names(facts['ancestors'], 20) or 'none'}"
+    if facts["ancestors"] is not None:  # of an activation that has ended
+        yield f"ancestors: {names(facts['ancestors'], 20) or 'none'}"
     yield from _paths(facts["paths"])
     yield from _findings(facts["findings"])
 
@@ -234,7 +242,7 @@ def _finding(facts: Facts) -> Iterator[str]:
 
 
 def _time(ts: float) -> str:
-    return seconds(round(ts * 1_000_000))
+    return moment(round(ts * 1_000_000))
 
 
 _LINES: dict[str, Callable[[Any], Iterator[str]]] = {

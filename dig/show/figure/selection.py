@@ -8,13 +8,12 @@ from itertools import pairwise
 from typing import Any
 
 from dig._util.text import counted, name, names
-from dig.detectors.describe import explain
+from dig.detectors.describe import explain, recorded_finding
 from dig.detectors.finding import Finding, texts_in
 from dig.errors import SettingsError
 from dig.graph.records import FindingRow, HealRow
 from dig.graph.views import GraphView
 from dig.graph.words import IDLES, WAITS
-from dig.show.explain.explainer import as_finding
 
 from .nodes import turn_kind
 from .source import Source
@@ -192,7 +191,7 @@ def _proof(
     source: Source, finding: FindingRow | Finding, heals: Sequence[HealRow], links: list[DrawnEdge]
 ) -> tuple[list[DrawnEdge], set[str]]:
     """The edges as the paths of a finding go, and the nodes of finding, paths and healing."""
-    paths = explain(source.graph, as_finding(finding)).paths
+    paths = explain(source.graph, recorded_finding(finding)).paths
     named = {*texts_in((finding.subject, finding.evidence)), *(str(heal.event) for heal in heals)}
     # An event that was passed on goes from hand to hand, where the graph has all hands beside it.
     hops = {pair[1]: pair[0] for path in paths for pair in pairwise(path.nodes)}

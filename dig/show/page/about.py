@@ -30,7 +30,8 @@ def page_head(
     `execution`, `task`, `team`, `method`, `agents_are` and `began` are of the side file, as far as
     they are texts; `state` is what a run without an end is; `file` is the
     name of the trace, `place` the run for a command line; `note` is what a person has written on
-    it; `answers` are the five answers about the run, as far as it was followed, `requests` what
+    it; `can_try` says whether changes of the run can be tried, `unmended` how many errors nobody
+    mended; `answers` are the five answers about the run, as far as it was followed, `requests` what
     happened to those of a session, `is_fork` says whether it continues another run.
     `dig.diagnosis.pictures` adds what pages of other things have: `unit` of time, `lanes` (what a
     lane is, in a word), `bands` and `open` (the first view).
@@ -54,6 +55,8 @@ def page_head(
         "state": state,
         "place": shlex.quote(place),
         "note": "" if private else read_note(path),
+        "can_try": bool(side) and "capabilities" not in side,
+        "unmended": so_far.errors[1],
         "is_fork": "forked_from" in side,
         "answers": asdict(answers) if so_far.run else None,
         "requests": so_far.requests if so_far.run else {},

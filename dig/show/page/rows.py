@@ -23,9 +23,19 @@ from typing import Any
 from dig._util.json_values import encoder
 from dig._util.text import one_line
 from dig.detectors import describe, standard
+from dig.detectors.describe import recorded_finding
 from dig.detectors.finding import Finding, FindingKind
 from dig.graph.codec import to_row
-from dig.graph.records import Emit, End, FindingRow, Finish, HealRow, IncidentRow, Record
+from dig.graph.records import (
+    Emit,
+    End,
+    FindingRow,
+    Finish,
+    HealRow,
+    IncidentRow,
+    Record,
+    Start,
+)
 from dig.graph.words import (
     OUTAGES,
     action_text,
@@ -34,7 +44,7 @@ from dig.graph.words import (
     incident_text,
     outage_s,
 )
-from dig.show.explain.explainer import as_finding, ids_in
+from dig.show.explain.explainer import ids_in
 from dig.show.follower import RunFollower
 
 MOST_TEXT = 4_000
@@ -89,12 +99,14 @@ class Rows:
                 if payload is not None and self._most:
                     text = _text(payload)
                     row["payload"], row["chars"] = text[: self._most], len(text)
+            case Start() if not self.follower.so_far.starts_turn:
+                row["part"] = True  # of a turn that began before
             case End() | Finish():
                 self._shorten_end(row)
             case FindingRow():
                 self.has_findings = True
                 row = {"t": record.t, "ts": record.ts, "record": self._raising_t,
-                       **self._finding(as_finding(record))}  # fmt: skip
+                       **self._finding(recorded_finding(record))}  # fmt: skip
             case HealRow():
                 row["says"] = healing_text(record)
                 row["plain"] = action_text(record, len(self.follower.so_far.agents))

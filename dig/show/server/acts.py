@@ -18,13 +18,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dig._util.files import read_file
 from dig._util.text import first_wrong, one_line
 from dig.detectors import plugins, standard
+from dig.detectors.describe import recorded_finding
 from dig.detectors.finding import Finding
 from dig.detectors.policy import Rule, silencing_rule
 from dig.detectors.policy_settings import TABLE, load_policy
 from dig.detectors.settings_file import PROJECT
 from dig.errors import RefusedError, SettingsError, TraceError, file_errors
 from dig.graph.graph import InteractionGraph
-from dig.show.explain.explainer import as_finding
 from dig.show.runs.summary import MOST_NOTE, note_path
 from dig.traces.journal.durable_files import write_file, write_output
 from dig.traces.run import RecordedRun
@@ -152,7 +152,7 @@ def _find(run: Path, alarm: FalseAlarm) -> tuple[InteractionGraph, Finding]:
     """The finding that a person means, and the graph of its run."""
     recorded = RecordedRun.read(run, detectors=standard())
     # The page has the findings of the detectors only if the trace records none.
-    findings = [*map(as_finding, recorded.findings), *recorded.found]
+    findings = [*map(recorded_finding, recorded.findings), *recorded.found]
     at_record = [finding for finding in findings if finding.t == alarm.t]
     if alarm.number >= len(at_record):
         raise SettingsError(f"record {alarm.t} is no finding")

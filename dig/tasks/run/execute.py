@@ -89,7 +89,8 @@ class Execution:
             score = {**asdict(self.score), "says": says}
         return five_answers(
             self.result.so_far, score=score, place=safe_text(self.directory),
-            spent=cost_text(self.counts.sums),
+            spent=cost_text(self.counts.sums), injections=self.disturbed.get("injections") or (),
+            can_try=self.agents_are == SIMULATED,
         )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dig.detectors.finding import Finding
+from dig.detectors.describe import recorded_finding
 from dig.detectors.mended import ANSWERED, BOUNCED, CONSUMED, Mending
-from dig.detectors.patterns import severity_of
 from dig.detectors.usual import NEVER
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Deliver, Expire, FindingRow, Record, Redirect
@@ -62,14 +61,9 @@ class Lasting:
 
     def add_finding(self, row: FindingRow, span: Span) -> Iterator[Span]:
         """Take a finding; yield the span at once if no run can mend the finding."""
-        key = f"{row.pattern} {row.stage}" if row.stage else str(row.pattern)
-        finding = Finding(
-            str(row.pattern), row.t, row.us, row.subject, row.evidence, row.stage,
-            severity_of(row), key=key,
-        )  # fmt: skip
-        number = len(self._mending.mended)
+        finding, number = recorded_finding(row), len(self._mending.mended)
         try:
-            if key in MENDABLE:
+            if finding.key in MENDABLE:
                 self._mending.add(self._graph, finding)
         except (AttributeError, TypeError):  # of a user's detector of the same name
             del self._mending.mended[number:]

@@ -24,7 +24,7 @@ export async function copy(app, text, button, said = "Copied") {
 
 /** The commands about a finding, each to be copied by a click. */
 export function commands(app, { t, record, pattern, agents }) {
-  const { place } = app.model.head;
+  const { place, can_try: canTry } = app.model.head;
   if (!place) return null; // a page of something else than a run
   const about = `${pattern}${agents?.length ? `=${agents[0]}` : ""}`;
   const isKnown = /^[A-Z]+$/.test(pattern);
@@ -32,7 +32,7 @@ export function commands(app, { t, record, pattern, agents }) {
     "dl",
     { class: "acts" },
     command(app, "Explain it", `digmon show ${place} ${record ?? t}`),
-    isKnown
+    isKnown && canTry
       ? command(app, "Try changes", `digmon why ${place} --good findings.${pattern}==0 --try`)
       : null,
     command(app, "Leave it out of a check", `digmon check ${place} --ignore ${quoted(about)}`),

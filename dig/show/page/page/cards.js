@@ -13,7 +13,7 @@ const LABELS = {
   next: "Do next",
 };
 const MOST_SAID = 60; // characters of what a turn was given
-const MOST_AGENTS = 4;
+const MOST_AGENTS = 12;
 const WORDS = /\p{L}{2,} \p{L}{2,}/u; // what a reader can read, unlike a list of numbers
 const GRADES = { good: "good", bad: "error", inexact: "warning" };
 
@@ -98,7 +98,7 @@ export class Cards {
     const { contents, model } = this.app,
       events = model.node(activation)?.inputs.map((edge) => edge.event) ?? [],
       isAlarm = isAtFault && model.head.answers.grade !== "good",
-      given = events.map((event) => contents.excerpt(event, MOST_SAID)).find((text) => WORDS.test(text));
+      given = events.filter((event) => event.source !== "system").map((event) => contents.excerpt(event, MOST_SAID)).find((text) => WORDS.test(text));
     return [
       h("span", { class: isAlarm ? "culprit" : "" }, this.app.link(agent), " ", ...marked(says)),
       given && para("said", `given: ${given}`),

@@ -57,7 +57,7 @@ function lanes({ ctx, view, theme, font, hover }) {
     if (tall >= 44 && lane.i) {
       ctx.font = `10.5px ${font}`;
       ctx.fillStyle = theme["ink-3"];
-      const count = counted(lane.activations.length, "turn");
+      const count = counted(lane.turns, "turn");
       if (middle + 20 < y + tall)
         ctx.fillText(lane.present ? count : `${count}, left`, 14, middle + 15);
     }

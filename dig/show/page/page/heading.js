@@ -62,9 +62,9 @@ export class Heading {
     const isOpen = head.state === "in progress" && !finish;
     chips.push([seconds(model.now.us) + (isOpen ? " so far" : ""), ""]);
     const counts = weighed(model.findings),
-      isMended = head.answers?.helped === true && head.answers.grade === "good";
-    for (const [one, kind] of [["error", "bad"], ["warning", ""], ["notice", ""]])
-      if (counts[one]) chips.push([counted(counts[one], one) + (isMended ? ", mended" : ""), isMended ? "" : kind]);
+      isMended = head.unmended === 0 && !head.requests?.["ended by an error"];
+    if (counts.error) chips.push([`${counted(counts.error, "error")}${isMended ? ", mended" : ""}`, isMended ? "" : "bad"]);
+    for (const one of ["warning", "notice"]) if (counts[one]) chips.push([counted(counts[one], one), ""]);
     if (counts.silenced) chips.push([`${number(counts.silenced)} silenced`, ""]);
     if (head.began) chips.push([head.began.slice(0, 16).replace("T", " "), ""]);
     return chips;

@@ -99,6 +99,7 @@ export class Model {
       moves: [],
       busyUs: 0,
       waits: 0,
+      turns: 0,
       current: null,
       fates: [0, 0, 0, 0],
       present: true,
@@ -207,6 +208,7 @@ export class Model {
     this.activations.push(activation);
     this._byId.set(activation.id, activation);
     lane.activations.push(activation);
+    lane.turns += row.part ? 0 : 1;
     lane.current = activation;
     this._loaded(lane, at);
   }
@@ -216,7 +218,7 @@ export class Model {
     if (!activation) return;
     const lane = this.lanes[activation.lane];
     const named = new Map(row.fates.map((one) => [one.event, one]));
-    activation.end = at;
+    activation.end = { ...at, isOff: row.cancelled };
     activation.usage = row.usage ?? null;
     activation.error = row.error ?? null;
     this._spend(row.usage);
@@ -338,7 +340,7 @@ export class Model {
 
 /** The deed of an activation, in one word. */
 function action(activation, outputs) {
-  if (activation.error !== null) return "error";
+  if (activation.error !== null) return activation.end.isOff ? "off" : "error";
   if (outputs) return "respond";
   const fates = new Set(activation.inputs.map((edge) => FATES[edge.fate]));
   if (fates.size === 0 || (fates.size === 1 && fates.has("delay"))) return "wait";

@@ -153,7 +153,7 @@ export class Overview {
         {},
         h("td", {}, app.link(lane)),
         [
-          number(lane.activations.length),
+          number(lane.turns),
           `${Math.round((100 * lane.busyUs) / total)} %`,
           number(lane.waits),
           number(lane.events.length),

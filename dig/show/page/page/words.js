@@ -68,6 +68,7 @@ export const ACTIONS = {
   discard: "dropped work",
   consume: "took in, made nothing",
   error: "failed",
+  off: "called off",
   working: "at work",
 };
 

@@ -1,0 +1,244 @@
+"""The last two of the five answers: the deeds of the monitor, and the next step."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from dig._util.text import join_clauses, name, one_line
+from dig.graph.words import REMARK, action_text, actions_text, moment
+
+from .answer_facts import AnswerFacts
+from .answers import Grade, InvolvedAgent
+from .headline import acting_agent
+from .run_so_far import FailedTurns
+
+LOOPS = ("ER", "LOOP", "LIVELOCK")
+"""The patterns of agents that go on and on."""
+
+UNSEEN = "because agents miscounted, which the monitor cannot see"
+
+
+class Advice(AnswerFacts):
+    """Writes the deeds of the monitor and the effect, and a next step with a command."""
+
+    def _monitor(self, grade: Grade) -> tuple[str, bool | None]:
+        run = self._run
+        if not run.heals:
+            return self._nothing_healed(grade), None
+        deeds = [
+            action_text(rows[0], len(self._team), kind)
+            if run.healed[kind] == 1
+            else actions_text(kind, run.healed[kind], run.recipients[kind], len(self._team))
+            for kind, rows in run.heals.items()
+        ]
+        times = [row.us for rows in run.heals.values() for row in rows]
+        first, last = moment(min(times)), moment(max(times))
+        moments = f"At {first}" if first == last else f"From {first} to {last}"
+        effect, has_helped = self._effect(grade)
+        is_whole = self._score.get("complete") is True
+        notes = [row.about for row in run.heals.get(REMARK, ()) if isinstance(row.about, Mapping)]
+        if any(about.get("pattern") in ("ET", "FAIL") for about in notes) and is_whole:
+            effect = f"None of the answer's parts is missing, as its note feared. {effect}"
+        return f"{moments} the monitor {join_clauses(deeds)}. {effect}", has_helped
+
+    def _effect(self, grade: Grade) -> tuple[str, bool | None]:
+        """The effect of the interventions, by the account of a check."""
+        run, (number, standing) = self._run, self._run.errors
+        harmful = next((row for row in self._origins if row.get("is_healing")), None)
+        if harmful and self._mistakes:
+            deed = f"at {moment(harmful['us'])} {one_line(harmful['says'])}"
+            return f"That did harm: {deed}, and then these counts came in twice.", False
+        unmended = f"{standing:,} of the {number:,} errors {'was' if standing == 1 else 'were'} not"
+        if standing == number:
+            unmended = f"none of the {number:,} errors was" if number > 1 else "the error was not"
+        if run.came_after and grade != "bad":
+            worked = "That worked: an answer was accepted after it"
+            return f"{worked}{f', although {unmended} mended' if standing else ''}.", True
+        is_whole = self._score.get("complete")
+        is_lacking = bool(run.is_early or run.partial or self._origin)
+        if isinstance(is_whole, bool):
+            is_lacking = not is_whole
+        reason = UNSEEN if self._mistakes else "for another reason"
+        if run.came_after and not (is_lacking or standing):
+            return f"What it found was mended; the answer is wrong {reason}.", None
+        if run.came_after and is_whole is True:
+            early = ", and the accepted answer, too, came too early" if run.is_early else ""
+            account = f"By its own account {unmended} mended{early}."
+            return f"{account} Yet the answer covers all, and is wrong {reason}.", False
+        if run.came_after or run.is_noted or (run.finish and run.finish.outcome == "submitted"):
+            return "That was not enough: the answer that was accepted is bad.", False
+        if run.finish is None and self._state != "cut off":
+            return "No answer has come since.", None
+        return "That did not help: no answer came after it.", False
+
+    def _nothing_healed(self, grade: Grade) -> str:
+        run = self._run
+        if run.is_imported:
+            skipped = join_clauses([*map(name, run.skipped)])
+            unseen = f", which cannot show {skipped}" if skipped else ""
+            return f"It was not there: this was read after the run{unseen}."
+        if run.limit:
+            last = ", and gave its entry agent one turn more for an answer" if run.partial else ""
+            if self._origin and "handed back no answer" in self._origin.says:
+                last = ", and gave its entry agent one turn more, in which no answer came"
+            if last and self._score.get("complete"):
+                last += ". That worked: the answer is about all parts"
+            return f"It {run.limit.replace('stopped', 'stopped the team', 1)}{last}."
+        is_alarmed = bool(self._tallies or self._origin or run.failed)
+        if self._waiting and not is_alarmed:
+            return "It keeps watch, and takes this wait for no failure."
+        if not is_alarmed and grade not in ("bad", "inexact"):
+            return "Nothing had to be done." if run.finish else "Nothing so far."
+        if run.refused:
+            return f"Nothing was done: {run.refused}."
+        if not self._tallies and run.failed:
+            return "It watched only: an error inside an agent is the agent's own to mend."
+        if run.raised and not run.recorded:
+            return "It was not there: these findings were made after the run."
+        return "It watched only, and changed nothing."
+
+    # --- what to do next ---
+
+    def _next(self, grade: Grade, who: list[InvolvedAgent]) -> tuple[str, str]:
+        """The next step, and a command with `RUN` for the path."""
+        run = self._run
+        if self._deserted:
+            return self._next_of_wait()
+        if grade == "open":
+            return "Follow it", "digmon view RUN"
+        if self._state == "cut off" and run.finish is None and not self._session:
+            return "Let it go on where it stopped", "digmon run --resume RUN"
+        if self._cause.get("says"):
+            return f"Mend the cause: {self._cause['says']}", "digmon why RUN --try"
+        # Only the result of a run of a task has the numbers of its findings.
+        has_result = bool(self._tallies and run.recorded) and not self._session
+        if self._is_short and "ET" in self._tallies and has_result:
+            agent = next(iter(self._tallies["ET"].agents), "the agent")
+            says = f"Let `{name(agent)}` wait for all parts"
+            says += "; then mend the counting, which stays wrong" if self._mistakes else ""
+            return says, "digmon why RUN --good findings.ET==0 --try"
+        return (
+            self._next_of_answer(who)
+            or self._next_of_failure(has_result)
+            or self._next_of_healed(grade, has_result)
+            or self._next_of_rest(grade)
+        )
+
+    def _next_of_wait(self) -> tuple[str, str]:
+        agent, turn = name(self._deserted[0].agent), self._deserted[0].id
+        question, command = self._question(turn), f"digmon show RUN {shlex.quote(name(turn))}"
+        answer = self._run.asks.get(turn, {}).get("answer")
+        if question:
+            means = f" ({one_line(answer)})" if isinstance(answer, str) else ""
+            first = "Answer" if self._waiting else "Ask again, and answer"
+            return f"{first} `{agent}`, which asks {question}{means}; its turn", command
+        first = "Give" if self._waiting else "Ask again, and give"
+        says = f"{first} `{agent}` what it waits for; no question is recorded, so see its input"
+        return says, command
+
+    def _next_of_answer(self, involved: list[InvolvedAgent]) -> tuple[str, str] | None:
+        """The next step after a wrong answer."""
+        worst = self._mistakes[0] if self._mistakes else {}
+        counts = worst.get("counts") or {}
+        if counts and not self._is_short:
+            event, says = next(iter(counts.items()))
+            agents = f"`{name(worst['agent'])}`"
+            if len(self._mistakes) > 1:
+                agents = self._list_miscounting(is_short=True)
+            failing = [f"`{agent.agent}`" for agent in involved if agent.agent in self._failing()]
+            more = f"; then {join_clauses(failing)}, whose turns failed" if failing else ""
+            example = f"`{name(worst['agent'])}` {one_line(says)}"
+            text = f"Mend the counting of {agents}{more}. The largest miscount: {example}"
+            return text, f"digmon show RUN {shlex.quote(name(event))}"
+        if worst.get("origins") and not self._is_short:
+            turn = shlex.quote(name(worst["activation"]))
+            says = f"Let `{name(worst['agent'])}` add the counts of each part once: see its sum"
+            return says, f"digmon show RUN {turn}"
+        if self._score.get("rmse") and not (self._is_short and self._run.limit):
+            return "Find the cause", f"digmon why RUN --good score.rmse==0{self._try}"
+        return None
+
+    @property
+    def _try(self) -> str:
+        return " --try" if self._can_try else ""
+
+    def _failing(self) -> dict[str, FailedTurns]:
+        """The agents with failed turns and without substitutes."""
+        failed = self._run.failed.items()
+        return {name(agent): turns for agent, turns in failed if agent not in self._recovered}
+
+    def _next_of_failure(self, has_result: bool) -> tuple[str, str] | None:
+        """The next step after a failed turn, or at a limit of a budget."""
+        run, origin = self._run, self._origin
+        origin = origin if origin and origin.stage == "request" else None
+        if origin and has_result and len(run.failed) == 1:
+            agent, turns = next(iter(run.failed.items()))
+            if agent in self._injected:
+                says = f"The fault of `{name(agent)}` was put in on purpose: see what saves the run"
+                return says, f"digmon why RUN{self._try}"
+            if turns.number > 1:
+                return f"Find out why `{name(agent)}` fails", f"digmon why RUN{self._try}"
+        if origin and origin.activation:
+            turn = shlex.quote(name(origin.activation))
+            return "See what it was given, and the error", f"digmon show RUN {turn}"
+        for agent in self._failing():
+            return f"Mend `{agent}`: see its failed turns", f"digmon show RUN {shlex.quote(agent)}"
+        if run.limit and not self._tallies:
+            return "Raise the limit in `[budget]`, or see who used it up", "digmon show RUN"
+        return None
+
+    def _next_of_healed(self, grade: Grade, has_result: bool) -> tuple[str, str] | None:
+        """The next step after a run with healing."""
+        goal = f"findings.{next(iter(self._tallies))}==0" if has_result else ""
+        holder = self._holders[0] if self._holders else None
+        if not self._run.heals or grade == "bad":
+            return None
+        if holder and holder.end:
+            turn, agent = name(holder.end.activation), name(holder.agent)
+            says = f"Nothing must be done. No reason is recorded why `{agent}` let its work lie"
+            return f"{says}; the input of that turn", f"digmon show RUN {shlex.quote(turn)}"
+        says = "Nothing must be done. To find the cause of what was healed"
+        return (says, f"digmon why RUN --good {goal} --try") if goal else None
+
+    def _next_of_rest(self, grade: Grade) -> tuple[str, str]:
+        run = self._run
+        spoken = next(filter(None, map(self._last_words, self._rings)), None)
+        if self._rings and spoken:
+            agents = join_clauses([f"`{name(agent)}`" for agent in self._rings[0].agents])
+            speaker = name(acting_agent(run.graph, spoken.by) if run.graph else "")
+            says = f"Give the round of {agents} a way out; a higher limit helps only if"
+            command = f"digmon show RUN {shlex.quote(speaker)}"
+            return f"{says} `{speaker}` would ever agree. Its turns", command
+        if run.finish and run.finish.outcome == "timeout" and not run.running:
+            agents = join_clauses([f"`{name(holder.agent)}`" for holder in self._guilty_holders])
+            aim = f"find what frees {agents}" if agents else "find the cause"
+            says = f"No agent was at work, so more time would not help: {aim}"
+            return says, f"digmon why RUN{self._try}"
+        if self._origin and self._origin.activation is None:
+            if not {*LOOPS}.isdisjoint(self._tallies):
+                says = "See how the agents go round; a higher limit would not end that"
+                return says, "digmon show RUN"
+            spoken = self._last_words(None)
+            talker = acting_agent(run.graph, spoken.by) if spoken and run.graph else None
+            if talker:
+                says = f"See why `{name(talker)}` never came to an end, before you raise the limit"
+                return says, f"digmon show RUN {shlex.quote(name(talker))}"
+            if self._session and len(self._team) == 1:
+                says = "A trace shows its tool calls if you wrap with `tools=True`; so far"
+                return says, "digmon show RUN"
+            return "See who went on with what, or raise the limit", "digmon show RUN"
+        if self._called_off and not self._tallies:
+            return "Ask again what was called off; see what was done", "digmon show RUN"
+        if self._state == "cut off" and run.finish is None and not (run.recorded and self._tallies):
+            for turn, agent in [*run.running.items()][:1]:
+                says = (
+                    f"Ask again; see what `{name(agent)}` was at work on when the trace broke off"
+                )
+                return says, f"digmon show RUN {shlex.quote(name(turn))}"
+            return "See where it stopped", "digmon show RUN"
+        if grade in ("bad", "inexact"):
+            return "Find the cause", f"digmon why RUN{self._try}"
+        if self._tallies:
+            return "Look at what was found", "digmon show RUN"
+        return "Nothing has to be done.", ""
