@@ -30,6 +30,7 @@ from dig.traces.journal.segments import SEGMENT_BYTES
 
 from .base import Attached, Mode, Session, WrapPlan
 from .base.guard import logger
+from .base.sampling import Sampling, check_share
 from .base.session import fit_setup
 from .frameworks import Adapter, adapter_of
 from .switches import is_switched_off, read_off, switch_mode
@@ -69,6 +70,7 @@ def wrap(
     approve: Approve | None = None, budget: AsBudget | None = None,
     setup: Setup | None = None, keep: int | None = KEEP,
     require: Iterable[str] = (), same_work: bool = False, adapter: Adapter | None = None,
+    sample: float = 1.0,
     sink: Sink | None = None, on_finding: Callable[[Finding], object] | None = None,
     on_alarm: OnAlarm | None = None, otlp: str | None = None, contents: bool = False,
     **options: Any,
@@ -92,6 +94,8 @@ def wrap(
         require: The capabilities that the team must have (`dig.adapters.CAPABILITIES`).
         same_work: Whether equal messages of an agent to several others are one piece of work.
         adapter: An adapter of your own, for a team that ours do not know (docs/wrapping.md).
+        sample: The share of the requests that are monitored, each whole; gates and the budget hold
+            for all.
         sink: Called with every record, too.
         on_finding: Called with each finding; maybe on another thread.
         on_alarm: The alarms' destination: `dig.runtime.Alerts`, or a function, called on a thread.
@@ -114,10 +118,13 @@ def wrap(
         return team
     mode = switch_mode(mode, setup)
     plan = _plan(adapter or adapter_of(team), team, options)
+    if (share := 1.0 if plan.served else check_share(sample)) < 1:  # a repeated run is one of it
+        plan = replace(plan, about={**plan.about, "sample": share})
+        require = (*require, "sample")
     setup = fit_setup(_with_usual(setup, plan, usual), mode, plan.capabilities)
     files = _Files(_directory(journal, plan, mode, setup, segment_bytes))
     sinks = (files, sink, None if plan.served else _alarm_sink(on_alarm))
-    make = partial(_session, plan, setup, sinks, mode=mode, require=require, **more)
+    make = partial(_session, plan, setup, sinks, share, mode=mode, require=require, **more)
     return cast(_T, _attach(team, plan, make, files, _Export(plan, otlp, contents=contents)))
 
 
@@ -161,7 +168,9 @@ class _Export:
         self._stack.close()
 
 
-def _session(plan: WrapPlan, setup: Setup, sinks: Sequence[Sink | None], **options: Any) -> Session:
+def _session(
+    plan: WrapPlan, setup: Setup, sinks: Sequence[Sink | None], share: float = 1.0, **options: Any
+) -> Session:
     """Begin the session of a team, with the first record."""
     if plan.served is not None:  # a repeated run exports and alarms nothing
         sinks = (sinks[0], plan.served.sink)
@@ -172,13 +181,21 @@ def _session(plan: WrapPlan, setup: Setup, sinks: Sequence[Sink | None], **optio
                 "from its record: what they decided is not repeated"
             )
     try:
-        return Session(
+        session = Session(
             plan.agents, setup, capabilities=plan.capabilities, description=plan.description,
             veto=plan.veto, on_note=plan.on_note, **options,
             sink=FanOut.of([sink for sink in sinks if sink is not None]) or FanOut(),
         )  # fmt: skip
     except RuleError as error:  # an agent has a name that is not allowed
         raise SettingsError(f"{plan.description} cannot be monitored: {error}") from None
+    if share < 1:
+        guards = replace(
+            setup, detectors=tuple, healers=None, ladder=False, usual=None, approve=None,
+            policy=replace(setup.policy, rules=()),
+        )  # fmt: skip
+        rest = _session(plan, guards, (), **{**options, "on_finding": None})
+        session.leave_out(Sampling(share, rest))
+    return session
 
 
 def _directory(

@@ -134,6 +134,10 @@ class TeamSpending:
         self.due: list[dict[str, Any]] = []
         self.limited: list[Account] = []
 
+    def join_team(self, other: TeamSpending) -> None:
+        """Count all requests together with those of another run, maybe on other threads."""
+        self._team = other._team  # to add to a value of a dict is one step of the interpreter
+
     def note_output(self, accounts: Iterable[Account], to: Iterable[str], payload: Any) -> None:
         """Note the output of an agent, for the caller of a request without an answer."""
         for account in accounts:

@@ -7,6 +7,7 @@ import asyncio
 import re
 import runpy
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from itertools import product
@@ -224,6 +225,55 @@ def test_a_journal_passes_the_independent_checker_and_a_check_finds_the_same(
     assert not verify(trace).problems
     checked = CliRunner().invoke(app, ["check", str(trace), "--fail-on", "notice"])
     assert checked.exit_code == bool(session.findings), checked.output
+
+
+def test_a_request_outside_the_sample_leaves_no_trace(
+    row: Framework, package: str, scenario: Scenario, tmp_path: Path
+) -> None:
+    """The host sees the same as without; a team that cannot leave requests out is refused."""
+    made: list[Any] = []
+
+    def wrap(team: Any) -> Any:
+        made.append(dig.wrap(team, mode="heal", journal=tmp_path, sample=0))
+        return made[0]
+
+    if "sample" not in row.watched().adapter.plan(row.team()).capabilities:
+        with pytest.raises(SettingsError, match="cannot sample"):
+            wrap(row.team())
+        return
+    assert play(scenario, wrap) == bare(scenario)
+    session = dig.session_of(made[0])
+    seen, rest = session.statistics(), session.statistics().unsampled
+    dig.unwrap(made[0])
+    assert session.directory is not None and rest is not None
+    records = read_records(session.directory / "trace.dig.jsonl")
+    assert [record.kind for record in records] == ["run", "finish"]
+    assert (seen.requests, seen.turns, seen.faults, rest.faults) == (0, 0, 0, 0)
+    assert rest.requests >= 1
+
+
+def test_of_requests_that_overlap_each_is_in_the_sample_or_not(
+    row: Framework, at_once: Scenario, tmp_path: Path
+) -> None:
+    """A trace with each part of three is sound, and has no other request."""
+    if "sample" not in row.watched().adapter.plan(row.team()).capabilities:
+        pytest.skip("it leaves no request out")
+    for chosen in product([True, False], repeat=3):
+        made, numbers = list[Any](), iter([0.0 if it else 0.9 for it in chosen])
+
+        def wrap(team: Any, made: Any = made, numbers: Any = numbers) -> Any:
+            made.append(dig.wrap(team, mode="heal", journal=tmp_path, sample=0.5))
+            session = dig.session_of(made[0])
+            session.leave_out(replace(session.sampling, draw=lambda: next(numbers)))
+            return made[0]
+
+        play(at_once, wrap)
+        session = dig.session_of(made[0])
+        dig.unwrap(made[0])
+        trace = session.directory / "trace.dig.jsonl"
+        assert not verify(trace).problems
+        asked = [it for it in read_records(trace) if isinstance(it, Emit) and it.by is None]
+        assert len(asked) == sum(chosen) and session.statistics().faults == 0
 
 
 def test_requests_that_overlap_are_problems_of_their_own(row: Framework, at_once: Scenario) -> None:

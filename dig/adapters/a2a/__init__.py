@@ -16,7 +16,7 @@ __all__ = ["plan"]
 VERSIONS = ("1.1.0", "1.4")
 """The lowest version of the SDK that this was tested with, and the first that it was not."""
 
-CAN = frozenset({"annotate", "tell", "hold", "stop"})
+CAN = frozenset({"annotate", "tell", "hold", "stop", "sample"})
 """The capabilities of every team."""
 
 CAN_SERVE = CAN | {"bounce", "meter", "hand_back"}

@@ -144,7 +144,7 @@ class WatchedMembers:
         link = context.metadata.get(LINK)
         payload = self._session.guard.call(payload_of, context.message, default=None)
         call = calls.get(str(link))
-        if call is not None and call.guard is self._session.guard and not call.is_served:
+        if call is not None and call.guard in self._session.guards and not call.is_served:
             call.is_served = True  # the event of the client's call is there already
         elif (call := self._waiting.take(context.task_id)) is not None:
             call.resume(payload)

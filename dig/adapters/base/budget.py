@@ -45,6 +45,10 @@ class SessionBudget:
         self._graph = guard.monitor.graph
         self._spending = TeamSpending(budget, self._graph, guard.now)
 
+    def join_team(self, other: SessionBudget) -> None:
+        """Share the limits of all requests together with another session of the team."""
+        self._spending.join_team(other._spending)
+
     def accounts(self, *events: str) -> list[Account]:
         """The accounts of the requests behind some events."""
         none = list[Account]()

@@ -15,7 +15,7 @@ from dig.errors import BudgetExceeded, BudgetStop
 from dig.graph.records import HANDOFF, TOOL, TOOL_CALL, Failure
 
 from .agent_instances import Seats
-from .context import enclosing, inside
+from .context import current_turn, inside
 from .guard import in_step
 from .patching import NOTE
 from .payload import Pieces, as_payload
@@ -64,6 +64,7 @@ class Call:
             caller: The turn that calls, where threads lose the context; by default the turn of the
                 running code.
         """
+        session = session.of_call(caller)
         self.guard = session.guard
         self._traceparent = traceparent
         self._tell = tell
@@ -579,9 +580,3 @@ class ToolCalls:
             caller = self._open[key][0]
             self._ends[key] = end(self._turns.pop(key), caller.address)
         return self._ends.get(key, "")
-
-
-def current_turn(session: Session) -> Turn | None:
-    """The innermost open turn of a session around the running code."""
-    turns = (turn for turn in enclosing() if turn.guard is session.guard and turn.is_open)
-    return next(turns, None)

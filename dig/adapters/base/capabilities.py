@@ -29,6 +29,7 @@ CAPABILITIES = {
     "stop": "at a limit of the budget the next turn does not begin",
     "meter": "the tokens that its agents use are known",
     "hand_back": "at a limit the entry agent has one more turn, to hand back what there is",
+    "sample": "requests outside a sample leave no trace, and no detector looks at them",
 }
 """The possible capabilities, and their meaning."""
 

@@ -41,7 +41,7 @@ from .capabilities import (
     check_capabilities,
     demand,
 )
-from .context import inside
+from .context import current_turn, inside
 from .guard import NONE, Guard, in_step
 from .held_events import HoldWaiter, Waker
 from .payload import as_small_payload
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from dig.runtime.spending import Account
 
     from .budget import SessionBudget
+    from .sampling import Sampling
 
 Mode = Literal["observe", "heal"]
 
@@ -78,6 +79,7 @@ class Statistics:
         partial: The requests that were answered at a limit of the budget.
         detector_share: The share of the time since the session began that detectors took.
         sink_share: The share that the sink took: the journal, for instance.
+        unsampled: The counts of the requests outside the sample; ``None``: all are in it.
     """
 
     requests: int
@@ -92,6 +94,7 @@ class Statistics:
     partial: int = 0
     detector_share: float = field(default=0.0, compare=False)  # differs from moment to moment
     sink_share: float = field(default=0.0, compare=False)
+    unsampled: Statistics | None = None
 
 
 class Session:
@@ -109,6 +112,8 @@ class Session:
         relief: The agents that another agent may relieve.
         same_work: Whether equal messages of a turn to several agents are one event.
         budget: The budget of the requests; ``None``: there is none.
+        sampling: The chance of each request to be monitored here; ``None``: all are.
+        guards: The guards of the team's turns: of this session, and of the requests left out.
     """
 
     def __init__(
@@ -151,6 +156,7 @@ class Session:
         if setup.gates and "hold" not in self.capabilities:
             raise SettingsError(f"{description} cannot hold events, so no gate can keep one")
         self.directory: Path | None = None
+        self.sampling: Sampling | None = None
         self._veto, self._on_note, self._on_finding = veto, on_note, on_finding
         self._approve = setup.approve
         self._noted: list[messages.Effect] = []  # of the step that goes on
@@ -163,6 +169,7 @@ class Session:
         )
         guard.on_effects, guard.on_step_end = self._note_effects, self._end_step
         guard.session = self
+        self.guards: tuple[Guard, ...] = (guard,)
         self.monitor = guard.monitor
         self._tally = setup.tally(self.monitor)
         self.budget = _budget(setup, guard, self.capabilities, description)
@@ -333,6 +340,25 @@ class Session:
             self.guard.ask, self.monitor.redirect, event, recipients(to), again, default=NONE
         )
 
+    def leave_out(self, sampling: Sampling) -> None:
+        """Leave the requests outside a sample to a session of their own, from now on."""
+        self.sampling, self.guards = sampling, (self.guard, sampling.rest.guard)
+        if self.budget is not None and sampling.rest.budget is not None:
+            sampling.rest.budget.join_team(self.budget)
+
+    def of_call(self, caller: Turn | None = None) -> Session:
+        """The session of a call that begins now: that of the calling turn, or else by chance.
+
+        Args:
+            caller: The turn that calls, where threads lose the context.
+        """
+        if self.sampling is None:
+            return self
+        if caller := caller or current_turn(self):
+            session: Session = caller.guard.session
+            return session
+        return self.sampling.rest if self.sampling.leaves_out() else self
+
     def tick(self) -> None:
         """Do everything due by now."""
         self.guard.tick()
@@ -398,6 +424,7 @@ class Session:
             partial=0 if self.budget is None else self.budget.partial,
             detector_share=detectors,
             sink_share=sink,
+            unsampled=None if self.sampling is None else self.sampling.rest.statistics(),
         )
 
     def result(self) -> RunResult:
@@ -407,11 +434,15 @@ class Session:
     def abandon(self, reason: str) -> None:
         """Stop monitoring, and write nothing more either."""
         self.guard.stop(reason)
+        if self.sampling is not None:
+            self.sampling.rest.abandon(reason)
 
     def close(self, reason: str = "it was closed", outcome: Outcome = "stopped") -> None:
         """End the session with the last record; the team goes on, a second call does nothing."""
         self.guard.run(self._finish, outcome, reason, default=None)
         self.guard.stop(reason)
+        if self.sampling is not None:
+            self.sampling.rest.close(reason, outcome)
 
     # --- called by the guard ---
 

@@ -15,7 +15,9 @@ __all__ = ["plan"]
 VERSIONS = ("1.15.0", "1.16")
 """The lowest version that this was tested with, and the first that it was not."""
 
-CAN = frozenset({"annotate", "tell", "hold", "bounce", "stop", "meter", "hand_back"})
+CAN = frozenset({
+    "annotate", "tell", "hold", "bounce", "stop", "meter", "hand_back", "sample",
+})  # fmt: skip
 
 
 def plan(team: Any) -> WrapPlan:

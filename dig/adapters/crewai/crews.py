@@ -237,7 +237,7 @@ class WatchedCrew:
         if context.executor is None or turn is None or work is None:
             return
         none: tuple[str, ...] = ()
-        if text := work.news(self._session.guard.run(turn.listen, default=none)):
+        if text := work.news(turn.guard.run(turn.listen, default=none)):
             context.messages.append({"role": "user", "content": text})
 
     def _spend(self, original: Callable[..., None], model: BaseLLM, usage: Any) -> None:

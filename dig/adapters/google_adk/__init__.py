@@ -16,7 +16,9 @@ __all__ = ["plan"]
 VERSIONS = ("2.0.0", "2.14")
 """The lowest version that this was tested with, and the first that it was not."""
 
-CAN = frozenset({"annotate", "tell", "hold", "bounce", "stop", "meter", "hand_back"})
+CAN = frozenset({
+    "annotate", "tell", "hold", "bounce", "stop", "meter", "hand_back", "sample",
+})  # fmt: skip
 
 
 def plan(team: Any, *, tools: bool = False) -> WrapPlan:

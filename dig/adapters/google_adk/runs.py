@@ -140,8 +140,8 @@ class AgentPlugin(BasePlugin):  # type: ignore[misc]
             agent: The agent.
         """
         super().__init__(name="dig")
-        self._run, self._agent, self._session = run, agent, run.team.session
-        self._tools, self._spoken, self._bounced = ToolCalls(self._session), list[Event](), Event()
+        self._run, self._agent = run, agent
+        self._spoken, self._bounced = list[Event](), Event()
         self._added: list[tuple[int, types.Content]] = []  # with the place in the conversation
         self._length = 0  # of the conversation
         self._is_over = self._is_last = False  # answered, or handed over; at its last request
@@ -154,6 +154,8 @@ class AgentPlugin(BasePlugin):  # type: ignore[misc]
             ctx: The context of the run.
         """
         call = self._call = self._run.call_of(self._agent, ctx)
+        self._session: Session = call.guard.session
+        self._tools = ToolCalls(self._session)
         call.shown_notes = 0  # notes stand in the requests of one run of the agent
         manager = copy(ctx.plugin_manager)
         manager.plugins = [it for it in manager.plugins if not isinstance(it, AgentPlugin)] + [self]

@@ -24,7 +24,7 @@ __all__ = ["plan"]
 VERSIONS = ("1.1.10", "1.3")
 """The lowest tested version of LangGraph, and the first version that was not tested."""
 
-CAN = frozenset({"annotate", "tell", "reroute", "hold", "stop", "meter", "hand_back"})
+CAN = frozenset({"annotate", "tell", "reroute", "hold", "stop", "meter", "hand_back", "sample"})
 
 
 def plan(

@@ -118,9 +118,9 @@ class GraphCall:
         within: Within | None,
     ) -> None:  # fmt: skip
         """Begin a request to a graph, with the arguments of the call."""
-        self._session = team.shared.session
         stops = StopConditions(twin, config, more)
         self._request = GraphRequest(team, input, stops, within)
+        self._session = self._request.session
         self.graph = shallow(twin)
         self.graph.__class__ = twin._dig_kind
         self.graph.nodes = {

@@ -224,9 +224,9 @@ class PendingDeliveries:
         step: The current step of the graph.
     """
 
-    def __init__(self, team: GraphTeam) -> None:
+    def __init__(self, team: GraphTeam, session: Session) -> None:
         self._team = team
-        self._session = team.shared.session
+        self._session = session
         self._waiting: list[NodeDelivery] = []
         self.step = 0
 

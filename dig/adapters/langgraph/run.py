@@ -67,13 +67,13 @@ class GraphRequest(AdapterState):
     def __init__(
         self, team: GraphTeam, input: Any, stops: StopConditions, within: Within | None = None
     ) -> None:
-        super().__init__(team.shared.session)
-        self.team = team
-        self.within = within
-        self.pending = PendingDeliveries(team)
+        self.team, self.within = team, within
+        before = self._paused.get(stops.thread) if stops.thread else None
+        around = within.request if within else before
+        super().__init__(around.session if around else team.shared.session.of_call())
+        self.pending = PendingDeliveries(team, self.session)
         self.works: dict[NodeWork, None] = {}
-        self.is_asked = False
-        self.is_paused = False
+        self.is_asked = self.is_paused = False
         self.stops = stops
         self.tools = ToolCalls(self.session)
         self._to_end = NodeRoute(team.end, END, None)

@@ -53,9 +53,10 @@ class WatchedRun:
             question: The words of the user.
             tools: Whether the calls of tools are events.
         """
-        self._session, self._agents, self.agent = session, agents, entry
+        self._team, self._agents, self.agent = session, agents, entry
         self._call = HookedCall(session, entry, question, limits=(WorkflowTimeoutError,))
-        self._tools, self._shows_tools = ToolCalls(session), tools
+        self._session: Session = self._call.guard.session
+        self._tools, self._shows_tools = ToolCalls(self._session), tools
         self._has_begun = self._is_last = self._is_over = False
         self._repeated = 0
         self._output: AgentOutput | None = None
@@ -64,7 +65,7 @@ class WatchedRun:
 
     def is_of(self, session: Session) -> bool:
         """Whether the run belongs to a session, and goes on."""
-        return self._session is session and not self._is_over
+        return self._team is session and not self._is_over
 
     async def take_step(
         self, name: str, context: Any, messages: list[Any], tools: Any, memory: Any

@@ -20,7 +20,9 @@ __all__ = ["plan"]
 VERSIONS = ("0.23.1", "0.25")
 """The lowest version of the SDK that this was tested with, and the first that it was not."""
 
-CAN = frozenset({"annotate", "tell", "hold", "bounce", "stop", "meter", "hand_back"})
+CAN = frozenset({
+    "annotate", "tell", "hold", "bounce", "stop", "meter", "hand_back", "sample",
+})  # fmt: skip
 
 
 def plan(

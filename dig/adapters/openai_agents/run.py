@@ -106,7 +106,7 @@ class MonitoredRun(base.AdapterState):
                 there, nor if the conversation is kept elsewhere.
             is_streamed: Whether its caller is given a stream.
         """
-        super().__init__(team.session)
+        super().__init__(caller.session if caller else team.session.of_call())
         self._is_streamed, self._is_last = is_streamed, False
         self.team = team
         self.outer: Any = None
@@ -116,8 +116,8 @@ class MonitoredRun(base.AdapterState):
         self._answer = ""
         self.response: tuple[Agent[Any], ModelResponse] | None = None
         self._next = ""  # the agent that is handed over to, and has not begun
-        self._tools = base.ToolCalls(team.session)
-        self._seats = base.Seats(team.session.instances)  # of agents that have handed over
+        self._tools = base.ToolCalls(self.session)
+        self._seats = base.Seats(self.session.instances)  # of agents that have handed over
         name = team.name_of(agent)
         payload = {"$resumed": name} if isinstance(inputs, RunState) else words_of(inputs)
         self._question = ""  # the event that it is called with

@@ -40,7 +40,7 @@ Annotate = Callable[[tuple[Any, ...], dict[str, Any], tuple[str, ...]], Any]
 PLAIN_TEAM = "a team of plain callables"
 """The name of such a team in the side file of a run."""
 
-SURE = frozenset({"annotate", "tell", "hold", "stop", "meter", "hand_back"})
+SURE = frozenset({"annotate", "tell", "hold", "stop", "meter", "hand_back", "sample"})
 ALLOWABLE = ("bounce", "reroute", "reassign", "restart")
 
 
@@ -175,7 +175,7 @@ class PlainTeam:
         function: Any = place.function
         own = self._work(place)
         is_stateless = place.agent in self.stateless
-        tell = partial(_tell_exactly, session) if is_stateless else base.as_payload
+        tell = _tell_exactly if is_stateless else base.as_payload
         is_bound = ismethod(function)
         bare = function.__func__ if is_bound else function
         is_iterated, is_awaited = isasyncgenfunction(bare), place.is_awaited
@@ -257,13 +257,13 @@ class PlainTeam:
         return work
 
 
-def _tell_exactly(session: base.Session, result: Any) -> Any:
+def _tell_exactly(result: Any) -> Any:
     """Convert the answer of a stateless agent; record if the caller got more than plain JSON."""
     # A repeated run hands out the JSON of the journal, which must be what the caller got before.
     payload, turn = base.as_payload(result), base.current.get()
     if turn is not None and not _is_equal(result, payload):
         kind = type(result).__qualname__
-        session.guard.incident(NOT_PLAIN, {"activation": turn.activation, "type": kind})
+        turn.guard.incident(NOT_PLAIN, {"activation": turn.activation, "type": kind})
     return payload
 
 

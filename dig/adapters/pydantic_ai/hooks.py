@@ -25,16 +25,16 @@ NEVER_TOLD = CalledOffError("Pydantic AI has not told what came of this call")
 class RunHooks(AbstractCapability[Any]):  # type: ignore[misc]
     """Reports a run to the monitor, and brings the agent notes."""
 
-    def __init__(self, session: Session, call: HookedCall, *, tools: bool) -> None:
+    def __init__(self, call: HookedCall, *, tools: bool) -> None:
         """Begin with the agent's turn.
 
         Args:
-            session: The session of the team.
             call: The call of the agent.
             tools: Whether the calls of function tools are events.
         """
-        self._session, self._call, self._shows_tools = session, call, tools
-        self._tools = ToolCalls(session)
+        self._session: Session = call.guard.session
+        self._call, self._shows_tools = call, tools
+        self._tools = ToolCalls(self._session)
         self._is_answered = self._is_last = False
         self._bounced: FinalResult[Any] | None = None
 

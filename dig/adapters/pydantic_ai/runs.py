@@ -104,7 +104,7 @@ class WatchedAgents:
             limits=(UsageLimitExceeded,),
         )  # fmt: skip
         with call:
-            hooks = RunHooks(self._session, call, tools=self._tools)
+            hooks = RunHooks(call, tools=self._tools)
             with inside(await call.begin()):
                 async with original(prompt, **options, capabilities=[hooks, *capabilities]) as run:
                     yield run
