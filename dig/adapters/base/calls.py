@@ -351,13 +351,13 @@ class HookedCall(Call):
             limits: The framework's errors at a limit of its own.
             traceparent: The W3C trace context of the call, if it has one.
         """
-        self.turn = Turn(session.guard, session.holds, "", ())
         self.may_bounce = may_bounce
         self.limits = (*self.limits, *limits)
-        self._seats = Seats(session.instances)  # of agents that have handed over
         super().__init__(
             session, agent, payload, bounces=lambda: self.may_bounce, traceparent=traceparent
         )
+        self.turn = Turn(self.guard, self._session.holds, "", ())
+        self._seats = Seats(self._session.instances)  # of agents that have handed over
 
     @property
     def agent(self) -> str:
