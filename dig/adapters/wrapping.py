@@ -29,9 +29,9 @@ from dig.runtime.setup import Approve, Setup
 from dig.traces.journal.segments import SEGMENT_BYTES
 
 from .base import Attached, Mode, Session, WrapPlan
+from .base.capabilities import demand
 from .base.guard import logger
-from .base.sampling import Sampling, check_share
-from .base.session import fit_setup
+from .base.session import Sampling, fit_setup
 from .frameworks import Adapter, adapter_of
 from .switches import is_switched_off, read_off, switch_mode
 
@@ -66,11 +66,10 @@ def wrap(
     journal: str | Path | None = None, segment_bytes: int | None = SEGMENT_BYTES,
     limits: Limits | None = None, usual: Usual | TeamUsual | str | Path | None = None,
     detectors: Sequence[Detector | type[Detector]] = (), gates: Sequence[Gate] = (),
-    policy: Policy | str | Path | None = None,
-    approve: Approve | None = None, budget: AsBudget | None = None,
-    setup: Setup | None = None, keep: int | None = KEEP,
-    require: Iterable[str] = (), same_work: bool = False, adapter: Adapter | None = None,
+    policy: Policy | str | Path | None = None, approve: Approve | None = None,
+    budget: AsBudget | None = None, setup: Setup | None = None, keep: int | None = KEEP,
     sample: float = 1.0,
+    require: Iterable[str] = (), same_work: bool = False, adapter: Adapter | None = None,
     sink: Sink | None = None, on_finding: Callable[[Finding], object] | None = None,
     on_alarm: OnAlarm | None = None, otlp: str | None = None, contents: bool = False,
     **options: Any,
@@ -91,11 +90,10 @@ def wrap(
         budget: The budget of requests, such as `{"turns": 20}` (docs/policy.md).
         setup: The further settings of the run; by default the standard detectors and healers.
         keep: The records of closed history that stay in memory; ``None``: all. A setup has its own.
+        sample: The share of requests that are monitored, each whole; gates and budget hold for all.
         require: The capabilities that the team must have (`dig.adapters.CAPABILITIES`).
         same_work: Whether equal messages of an agent to several others are one piece of work.
         adapter: An adapter of your own, for a team that ours do not know (docs/wrapping.md).
-        sample: The share of the requests that are monitored, each whole; gates and the budget hold
-            for all.
         sink: Called with every record, too.
         on_finding: Called with each finding; maybe on another thread.
         on_alarm: The alarms' destination: `dig.runtime.Alerts`, or a function, called on a thread.
@@ -117,14 +115,11 @@ def wrap(
     if id(team) in _wrapped or is_switched_off(setup):
         return team
     mode = switch_mode(mode, setup)
-    plan = _plan(adapter or adapter_of(team), team, options)
-    if (share := 1.0 if plan.served else check_share(sample)) < 1:  # a repeated run is one of it
-        plan = replace(plan, about={**plan.about, "sample": share})
-        require = (*require, "sample")
+    plan = _sampled(_plan(adapter or adapter_of(team), team, options), sample)
     setup = fit_setup(_with_usual(setup, plan, usual), mode, plan.capabilities)
     files = _Files(_directory(journal, plan, mode, setup, segment_bytes))
     sinks = (files, sink, None if plan.served else _alarm_sink(on_alarm))
-    make = partial(_session, plan, setup, sinks, share, mode=mode, require=require, **more)
+    make = partial(_session, plan, setup, sinks, mode=mode, require=require, **more)
     return cast(_T, _attach(team, plan, make, files, _Export(plan, otlp, contents=contents)))
 
 
@@ -168,9 +163,7 @@ class _Export:
         self._stack.close()
 
 
-def _session(
-    plan: WrapPlan, setup: Setup, sinks: Sequence[Sink | None], share: float = 1.0, **options: Any
-) -> Session:
+def _session(plan: WrapPlan, setup: Setup, sinks: Sequence[Sink | None], **options: Any) -> Session:
     """Begin the session of a team, with the first record."""
     if plan.served is not None:  # a repeated run exports and alarms nothing
         sinks = (sinks[0], plan.served.sink)
@@ -188,13 +181,13 @@ def _session(
         )  # fmt: skip
     except RuleError as error:  # an agent has a name that is not allowed
         raise SettingsError(f"{plan.description} cannot be monitored: {error}") from None
-    if share < 1:
+    if plan.sample < 1:
         guards = replace(
             setup, detectors=tuple, healers=None, ladder=False, usual=None, approve=None,
             policy=replace(setup.policy, rules=()),
         )  # fmt: skip
-        rest = _session(plan, guards, (), **{**options, "on_finding": None})
-        session.leave_out(Sampling(share, rest))
+        rest = _session(replace(plan, sample=1.0), guards, (), **{**options, "on_finding": None})
+        session.leave_out(Sampling(plan.sample, rest))
     return session
 
 
@@ -303,6 +296,16 @@ def _plan(adapter: Adapter, team: Any, options: Mapping[str, Any]) -> WrapPlan:
         raise SettingsError(f"there is no option {unknown[0]!r} for this team; {hint}")
     _check(**{name: options[name] for name in _CHECKED if name in options})
     return adapter.plan(team, **options)
+
+
+def _sampled(plan: WrapPlan, share: object) -> WrapPlan:
+    """The plan with a sample of requests, unless a recorded run is repeated, which is one of it."""
+    if isinstance(share, bool) or not (isinstance(share, int | float) and 0 <= share <= 1):
+        raise SettingsError(f"sample={share!r:.60} is no share of the requests, from 0 to 1")
+    if plan.served or share == 1:
+        return plan
+    demand({"sample"}, plan.capabilities, plan.description)
+    return replace(plan, sample=share, about={**plan.about, "sample": share})
 
 
 def unwrap(team: _T) -> _T:

@@ -264,12 +264,14 @@ def test_of_requests_that_overlap_each_is_in_the_sample_or_not(
         def wrap(team: Any, made: Any = made, numbers: Any = numbers) -> Any:
             made.append(dig.wrap(team, mode="heal", journal=tmp_path, sample=0.5))
             session = dig.session_of(made[0])
+            assert session.sampling is not None
             session.leave_out(replace(session.sampling, draw=lambda: next(numbers)))
             return made[0]
 
         play(at_once, wrap)
         session = dig.session_of(made[0])
         dig.unwrap(made[0])
+        assert session.directory is not None
         trace = session.directory / "trace.dig.jsonl"
         assert not verify(trace).problems
         asked = [it for it in read_records(trace) if isinstance(it, Emit) and it.by is None]

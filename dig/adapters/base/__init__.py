@@ -10,7 +10,7 @@
 - `plan`: the plan for wrapping a team. `capabilities`: the possible interventions in a team.
 - `payload`: a framework's objects as plain JSON.
 - `guard`: the steps of a session, which contain failures. `held_events`: waiting for held
-  events. `watchdog`: the thread that keeps time. `sampling`: requests that leave no trace.
+  events. `watchdog`: the thread that keeps time.
 """
 
 from __future__ import annotations
@@ -19,18 +19,9 @@ from dig.runtime.agent_errors import MOST_IN_ERROR, RECORDED_STACK, STACK, descr
 
 from .agent_instances import Seats
 from .call_errors import CalledOffError, is_stop
-from .calls import Call, HookedCall, RunAgent, StreamedCall, ToolCalls
+from .calls import Call, HookedCall, RunAgent, StreamedCall, ToolCalls, current_turn
 from .capabilities import CAPABILITIES, RELIEVING, allowing, names_in
-from .context import (
-    current,
-    current_turn,
-    enclosing,
-    inside,
-    notes,
-    notes_about,
-    report_usage,
-    waiting,
-)
+from .context import current, enclosing, inside, notes, notes_about, report_usage, waiting
 from .guard import Guard, in_step
 from .held_events import LoopCaller, RecipientOrder
 from .patching import ADAPTER_FAILED, NOTE, AdapterState, Patches, like

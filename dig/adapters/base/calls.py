@@ -15,7 +15,7 @@ from dig.errors import BudgetExceeded, BudgetStop
 from dig.graph.records import HANDOFF, TOOL, TOOL_CALL, Failure
 
 from .agent_instances import Seats
-from .context import current_turn, inside
+from .context import inside
 from .guard import in_step
 from .patching import NOTE
 from .payload import Pieces, as_payload
@@ -72,7 +72,7 @@ class Call:
         self._session = session
         self._agent = agent
         self._payload = payload
-        self._caller = caller or current_turn(session)
+        self._caller = caller or session.current_turn()
         self._depth = self._caller.depth + 1 if self._caller else 0
         self._turn: Turn | None = None
         self._refused: Account | None = None  # of a request at a limit of the budget
@@ -580,3 +580,8 @@ class ToolCalls:
             caller = self._open[key][0]
             self._ends[key] = end(self._turns.pop(key), caller.address)
         return self._ends.get(key, "")
+
+
+def current_turn(session: Session) -> Turn | None:
+    """The innermost open turn of a session around the running code."""
+    return session.current_turn()

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dig.monitor.messages import About
 
 from .turn import Turn
-
-if TYPE_CHECKING:
-    from .session import Session
 
 current: ContextVar[Turn | None] = ContextVar("dig_current_turn", default=None)
 """The turn that the running code belongs to."""
@@ -72,12 +69,6 @@ def enclosing() -> Iterator[Any]:
     while turn is not None:
         yield turn
         turn = turn.outer
-
-
-def current_turn(session: Session) -> Turn | None:
-    """The innermost open turn of a session around the running code, inside its sample or not."""
-    guards = session.guards
-    return next((turn for turn in enclosing() if turn.guard in guards and turn.is_open), None)
 
 
 class inside:

@@ -67,6 +67,7 @@ class WrapPlan:
         on_note: Brings an agent a note at once, where that can be done.
         about: Further fields of the run's side file.
         served: The parts of the session, if the team runs again from its journal.
+        sample: The share of the requests that are monitored in full, as the user says.
     """
 
     description: str
@@ -77,6 +78,7 @@ class WrapPlan:
     on_note: Deliver | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     served: ServedSession | None = None
+    sample: float = 1.0
 
 
 class NoteDelivery:

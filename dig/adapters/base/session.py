@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from random import Random
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -41,7 +42,7 @@ from .capabilities import (
     check_capabilities,
     demand,
 )
-from .context import current_turn, inside
+from .context import enclosing, inside
 from .guard import NONE, Guard, in_step
 from .held_events import HoldWaiter, Waker
 from .payload import as_small_payload
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from dig.runtime.spending import Account
 
     from .budget import SessionBudget
-    from .sampling import Sampling
 
 Mode = Literal["observe", "heal"]
 
@@ -116,6 +116,9 @@ class Session:
         guards: The guards of the team's turns: of this session, and of the requests left out.
     """
 
+    sampling: Sampling | None = None
+    guards: tuple[Guard, ...]
+
     def __init__(
         self, agents: Iterable[str], setup: Setup | None = None, *,
         mode: Mode = "observe",
@@ -156,7 +159,6 @@ class Session:
         if setup.gates and "hold" not in self.capabilities:
             raise SettingsError(f"{description} cannot hold events, so no gate can keep one")
         self.directory: Path | None = None
-        self.sampling: Sampling | None = None
         self._veto, self._on_note, self._on_finding = veto, on_note, on_finding
         self._approve = setup.approve
         self._noted: list[messages.Effect] = []  # of the step that goes on
@@ -168,8 +170,7 @@ class Session:
             lambda now: setup.monitor(agents, now, sink, REAL_TIME, fit), clock, strict=strict
         )
         guard.on_effects, guard.on_step_end = self._note_effects, self._end_step
-        guard.session = self
-        self.guards: tuple[Guard, ...] = (guard,)
+        guard.session, self.guards = self, (guard,)
         self.monitor = guard.monitor
         self._tally = setup.tally(self.monitor)
         self.budget = _budget(setup, guard, self.capabilities, description)
@@ -346,6 +347,11 @@ class Session:
         if self.budget is not None and sampling.rest.budget is not None:
             sampling.rest.budget.join_team(self.budget)
 
+    def current_turn(self) -> Turn | None:
+        """The innermost open turn of the team around the running code, in the sample or not."""
+        turns = (turn for turn in enclosing() if turn.guard in self.guards and turn.is_open)
+        return next(turns, None)
+
     def of_call(self, caller: Turn | None = None) -> Session:
         """The session of a call that begins now: that of the calling turn, or else by chance.
 
@@ -354,10 +360,10 @@ class Session:
         """
         if self.sampling is None:
             return self
-        if caller := caller or current_turn(self):
+        if caller := caller or self.current_turn():
             session: Session = caller.guard.session
             return session
-        return self.sampling.rest if self.sampling.leaves_out() else self
+        return self if self.sampling.draw() < self.sampling.share else self.sampling.rest
 
     def tick(self) -> None:
         """Do everything due by now."""
@@ -539,6 +545,21 @@ class Session:
         if not all(turn.bounces for turn in self._turns if turn.instance == sender):
             return "this answer cannot be taken back"
         return self._bounces.why_not(graph, event.id)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """The chance of a request to be monitored in full, and the session of all others.
+
+    Attributes:
+        share: The share of the requests that are monitored in full.
+        rest: The session of the others: with gates and budget, without journal and detectors.
+        draw: Draws a number from 0 up to 1 for each request.
+    """
+
+    share: float
+    rest: Session
+    draw: Callable[[], float] = field(default_factory=lambda: Random().random)  # not the user's
 
 
 def _budget(
