@@ -36,7 +36,11 @@ def experiment(
     jobs: Jobs = None,
     tasks: Annotated[
         list[str] | None,
-        typer.Option(help="Only these tasks of the paper's: newsgroups, for instance."),
+        typer.Option(help="Only these tasks: newsgroups, or yours, as module:object."),
+    ] = None,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option("--methods", "--method", help="Only these methods: dig, or module:object."),
     ] = None,
     agents: Annotated[
         list[str] | None, typer.Option(help="How large the teams are (1,3,6).")
@@ -59,6 +63,7 @@ def experiment(
     from dig.lab.experiment import experiment_report as report
 
     chosen: dict[str, Any] = {"tasks": _split(tasks), "agents": _sizes(agents), "data": data}
+    chosen["methods"] = _split(methods)
     chosen |= {"judge": judge, "set": thresholds, "config": config}
     chosen |= {"model": models.of_run(virtual=False, speed=1)}
     make = _paper if name in GRIDS else _own
@@ -88,6 +93,8 @@ def experiment(
 def _paper(size_name: str, chosen: dict[str, Any]) -> "Grid":
     """The paper's grid, or a part."""
     model, data = chosen["model"], chosen["data"]
+    if chosen["methods"] and size_name == "ablation":
+        raise SettingsError("ablation compares parts of one method; leave --methods out")
     if model and size_name != "paper":
         raise SettingsError(f"{size_name} needs virtual time, and a language model real time")
     from dig.detectors.thresholds import Thresholds
@@ -107,7 +114,8 @@ def _paper(size_name: str, chosen: dict[str, Any]) -> "Grid":
     )
     if model:  # each run costs money
         grid = replace(grid, seeds=grid.seeds[:10])
-    return replace(grid, agents=chosen["agents"]) if chosen["agents"] else grid
+    given = {name: tuple(chosen[name]) for name in ("agents", "methods") if chosen[name]}
+    return replace(grid, **given)
 
 
 def _split(values: list[str] | None) -> list[str]:

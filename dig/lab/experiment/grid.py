@@ -15,6 +15,7 @@ from typing import Any
 
 from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError
+from dig.tasks.catalogue import kind
 from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY
 from dig.tasks.run.arrange import make_run
 from dig.tasks.run.judging import LIKE_TEAM, Judging
@@ -55,21 +56,28 @@ def paper_tasks(
     """The paper's tasks with the paper's sizes.
 
     Args:
-        names: The tasks that are wanted; none: all.
+        names: The tasks that are wanted, also of the user's; none: all of the paper's.
         data: The path of the newsgroups' data.
         settings: `agents_are` and `options` of each `TaskGrid`.
 
     Raises:
         SettingsError: The paper has no such task.
     """
-    unknown = [name for name in names if name not in PAPER_SIZES]
+    unknown = [name for name in names if name not in PAPER_SIZES and ":" not in name]
     if unknown:
         tasks = ", ".join(PAPER_SIZES)
-        raise SettingsError(f"the paper has no task {unknown[0]!r}; it has {tasks}")
-    return tuple(
-        TaskGrid(task=name, sizes=sizes, data=data if name == NEWSGROUPS else None, **settings)
-        for name, sizes in PAPER_SIZES.items()
-        if name in (names or PAPER_SIZES)
+        raise SettingsError(
+            f"the paper has no task {unknown[0]!r}; it has {tasks}; a task of your own is named "
+            "module:object"
+        )
+    own = [name for name in names if ":" in name]
+    return (
+        *(TaskGrid(task=name, sizes=(kind(name).size,), data=data) for name in own),
+        *(
+            TaskGrid(task=name, sizes=sizes, data=data if name == NEWSGROUPS else None, **settings)
+            for name, sizes in PAPER_SIZES.items()
+            if name in (names or PAPER_SIZES)
+        ),
     )
 
 

@@ -175,9 +175,10 @@ def carry_out_cells(
     progress: Progress = lambda finished, total: None,
 ) -> Outcome:
     """Carry out runs of any sort, as `carry_out`; runs with the same problem are adjacent."""
-    kinds = {(c.run.task, c.run.size, c.run.data, c.run.agents_are): c.run for c in cells}
+    kinds: dict[Any, TeamRun] = {cell.run.method: cell.run for cell in cells}
+    kinds |= {(c.run.task, c.run.size, c.run.data, c.run.agents_are): c.run for c in cells}
     for run in kinds.values():
-        # An error about a task or a team comes before anything is done.
+        # An error about a task, a team or a method comes before anything is done.
         arranged = arrange(run, make_task(run))
         if options.speed is None:
             in_virtual_time(arranged.team)

@@ -25,7 +25,7 @@ from dig.tasks.catalogue import kind
 from dig.tasks.frequency import FrequencyTask
 from dig.tasks.task import Task
 
-from .methods import METHODS, Arrangement
+from .methods import Arrangement, use_method
 from .team_run import OWN, SIMULATED, TeamRun
 from .teams import Team, in_virtual_time, is_named_by_number, team
 
@@ -166,7 +166,7 @@ def arrange(run: TeamRun, task: Task, speed: float = 1.0) -> Arrangement:
         memory=run.remembers,
     )
     agents = team(run, task)
-    return METHODS[run.method](run, Arrangement(_fit_limits(setup, agents), agents))
+    return use_method(run, Arrangement(_fit_limits(setup, agents), agents))
 
 
 def _fit_limits(setup: Setup, team: Team) -> Setup:

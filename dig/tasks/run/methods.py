@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from dig._util.registry import Registry
 from dig.detectors import plugins, standard_healers
 from dig.detectors.protocols import Healer
+from dig.errors import SettingsError
 from dig.runtime.setup import Setup
+from dig.tasks.user_objects import call, load
 
 from .team_run import TeamRun
 from .teams import Team
@@ -55,3 +57,18 @@ METHODS: Mapping[str, Callable[[TeamRun, Arrangement], Arrangement]] = Registry(
     "methods", {"mas": observe, "dig": heal, "dig+": climb}
 )
 """By name: from an arrangement that only observes to that of a method."""
+
+
+def use_method(run: TeamRun, plain: Arrangement) -> Arrangement:
+    """The arrangement of a run with its method, one of ours or a function of the user's.
+
+    Raises:
+        SettingsError: There is no such function, or it does not return an `Arrangement`.
+    """
+    if ":" not in run.method:
+        return METHODS[run.method](run, plain)
+    method = load(run.method, "method")
+    arranged = call(lambda: method(run, plain), run.method)
+    if not isinstance(arranged, Arrangement):
+        raise SettingsError(f"{run.method!r} returned {arranged!r:.60}, which is no Arrangement")
+    return arranged

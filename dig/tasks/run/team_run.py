@@ -51,7 +51,8 @@ class TeamRun:
         agents: The number of agents.
         size: The size of the problem: the elements of the array, the number of documents.
         seed: Of everything that is random.
-        method: The method against failures, a name in `dig.tasks.run.methods.METHODS`.
+        method: The method against failures, a name in `dig.tasks.run.methods.METHODS`, or
+            `module:object`.
         limits: The thresholds of the patterns.
         limit_s: Seconds after which the run is ended.
         budget: The bounds on healing.
@@ -124,9 +125,12 @@ class TeamRun:
             raise SettingsError(
                 f"problems must be from 1 to {most}, half of the size, got {self.problems}"
             )
-        if self.method not in METHOD_NAMES:
+        if self.method not in METHOD_NAMES and ":" not in self.method:
             methods = ", ".join(METHOD_NAMES)
-            raise SettingsError(f"there is no method {self.method!r}; known are: {methods}")
+            raise SettingsError(
+                f"there is no method {self.method!r}; known are: {methods}; a method of your own "
+                "is named module:object"
+            )
         if not 0 < self.limit_s <= MOST_SECONDS:
             raise SettingsError(
                 f"limit_s must be greater than 0 and at most {MOST_SECONDS:g} seconds, "
@@ -162,8 +166,8 @@ class TeamRun:
         """The name of the configuration: the same for the same settings, and only then."""
         settings = json.dumps(self._settings(), sort_keys=True).encode()
         digest = blake2b(settings, digest_size=4).hexdigest()
-        task = re.sub(r"[^\w.-]+", "-", self.task)
-        return f"{task}-{self.size}-{self.agents}x-{self.method}-s{self.seed}-{digest}"
+        task, method = (re.sub(r"[^\w.+-]+", "-", name) for name in (self.task, self.method))
+        return f"{task}-{self.size}-{self.agents}x-{method}-s{self.seed}-{digest}"
 
     def _settings(self) -> dict[str, Any]:
         """The settings for the name; without money, which changes no run."""
@@ -230,21 +234,21 @@ class TeamRun:
         return cls.read(about).with_named(named)
 
     def with_named(self, named: Collection[str], model: str | None = None) -> TeamRun:
-        """Return the same run, if the caller allows all detectors and the judge.
+        """Return the same run, if the caller allows its detectors, its method and the judge.
 
         Args:
-            named: The detectors, as `module:object`.
+            named: The detectors, and maybe a method of the user's, as `module:object`.
             model: The language model that may be asked, besides the model of a team that the
                 caller names; ``None``: none may.
 
         Raises:
-            SettingsError: The run had other detectors, or a model as its judge; the message names
-                them.
+            SettingsError: The run had other detectors, another method, or a model as its judge; the
+                message names them.
         """
-        if unnamed := [name for name in self.detectors if name not in named]:
-            raise SettingsError(
-                f"the run had detectors to be named here too: {safe_text(', '.join(unnamed), 200)}"
-            )
+        theirs = (*self.detectors, *([self.method] if ":" in self.method else ()))
+        if unnamed := [name for name in theirs if name not in named]:
+            names = safe_text(", ".join(unnamed), 200)
+            raise SettingsError(f"the run had parts of the user's, to be named here too: {names}")
         if self.method == "judge" and self.judging.model not in (None, model):
             raise SettingsError(
                 f"the run's judge was the model {one_line(self.judging.by, 80)!r}, and no model is "

@@ -456,6 +456,8 @@ def test_agents_that_wait_end_an_experiment_in_virtual_time_at_once(
         (["gone.toml"], "gone.toml cannot be read"),
         (["paper", "--agents", "1,two"], "--agents two: a team's size is a number"),
         (["own.toml", "--agents", "3"], "leave --agents out"),
+        (["own.toml", "--method", "dig"], "leave --methods out"),
+        (["ablation", "--method", "dig"], "leave --methods out"),
     ],
 )
 def test_what_is_wrong_on_the_command_line_is_said_in_one_line(
@@ -473,6 +475,67 @@ def test_what_is_wrong_on_the_command_line_is_said_in_one_line(
     told = capsys.readouterr().err
     assert ended.value.code == 2
     assert why in told and told.count("\n") == 1
+
+
+METHODS_OF_ONES_OWN = """
+from dataclasses import replace
+
+def calm(run, plain):
+    return replace(plain, setup=replace(plain.setup, limit_s=9.0))
+
+def nothing(run, plain):
+    return None
+
+def broken(run, plain):
+    raise KeyError("limit")
+"""
+
+
+def test_a_method_of_ones_own_stands_beside_ours(tmp_path: Path) -> None:
+    """By module:object; of all that it arranges the runs of the others have nothing."""
+    (tmp_path / "calming.py").write_text(METHODS_OF_ONES_OWN)
+    (tmp_path / "my.toml").write_text(OWN.replace('"dig"', '"calming:calm"'))
+    ended = digmon("my.toml", "--out", "own", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    rows = read_rows(tmp_path / "own" / RESULTS)
+    assert {row.method for row in rows} == {"mas", "calming:calm"} and len(rows) == 8
+    longest = {
+        row.method: max(it.seconds for it in rows if it.method == row.method) for row in rows
+    }
+    assert longest["calming:calm"] <= 9 < longest["mas"]
+    small = ("paper", "--tasks", "count-frequency", "--agents", 3, "--runs", 1)
+    ended = digmon(*small, "--method", "mas,calming:calm", "--out", "paper", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert len(read_rows(tmp_path / "paper" / RESULTS)) == 6
+    assert "calming:calm" in (tmp_path / "paper" / "tables.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("method", "why"),
+    [
+        ("calming:nothing", "'calming:nothing' returned None, which is no Arrangement"),
+        ("calming:broken", "'calming:broken' raised KeyError('limit')"),
+        ("calming:calmer", "there is no method 'calming:calmer': module 'calming' has no"),
+        ("nowhere:calm", "there is no method 'nowhere:calm': No module named 'nowhere'"),
+        ("calm", "a method of your own is named module:object"),
+    ],
+)
+def test_what_is_wrong_with_a_method_is_said_before_anything_is_run(
+    method: str, why: str, tmp_path: Path
+) -> None:
+    (tmp_path / "calming.py").write_text(METHODS_OF_ONES_OWN)
+    ended = digmon("paper", "--method", f"mas,{method}", "--out", "out", cwd=tmp_path)
+    assert ended.returncode == 2 and ended.stdout == ""
+    assert ended.stderr.count("\n") == 1 and why in ended.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_is_not_taken_up_with_a_method_that_only_its_file_names() -> None:
+    """Nothing is imported because a side file says so."""
+    run = TeamRun(method="calming:calm")
+    with pytest.raises(SettingsError, match="to be named here too: calming:calm"):
+        run.with_named(())
+    assert run.with_named(("calming:calm",)) is run
 
 
 def test_thresholds_that_are_set_replace_those_of_the_experiment() -> None:
