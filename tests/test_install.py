@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import sys
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
+from shutil import copy
 
 import pytest
 
@@ -85,3 +89,17 @@ def test_a_function_without_its_extra_names_it(
     finished = call(python, "-c", program, cwd=tmp_path)
     assert "SettingsError: " in finished.stderr
     assert finished.stderr.endswith(f"; try: pip install 'dig-monitor[{extra}]'\n")
+
+
+def test_a_users_program_has_no_error_in_the_strictest_editor(python: Path, tmp_path: Path) -> None:
+    """Pyright from outside, on the types that the wheel brings (`py.typed`)."""
+    if not find_spec("basedpyright"):
+        pytest.skip("basedpyright is not installed")
+    for program in ("api.py", "program.py"):
+        copy(install.ROOT / "tests" / "typing" / program, tmp_path)
+    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')
+    options = ["-m", "basedpyright", "--outputjson", "--pythonpath", str(python), "."]
+    checked = subprocess.run([sys.executable, *options], cwd=tmp_path, capture_output=True)
+    report = json.loads(checked.stdout)
+    errors = [f"{it['file']}: {it['message']}" for it in report["generalDiagnostics"]]
+    assert report["summary"]["filesAnalyzed"] == 2 and not errors, "\n".join(errors)

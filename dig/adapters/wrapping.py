@@ -299,7 +299,7 @@ def _plan(adapter: Adapter, team: Any, options: Mapping[str, Any]) -> WrapPlan:
 
 
 def _sampled(plan: WrapPlan, share: object) -> WrapPlan:
-    """The plan with a sample of requests, unless a recorded run is repeated, which is one of it."""
+    """The plan with a sample of requests, unless a recorded run is repeated."""
     if isinstance(share, bool) or not (isinstance(share, int | float) and 0 <= share <= 1):
         raise SettingsError(f"sample={share!r:.60} is no share of the requests, from 0 to 1")
     if plan.served or share == 1:

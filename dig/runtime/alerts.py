@@ -52,10 +52,9 @@ IGNORED = (
     "--config %s, or name them with --alert or DIG_ALERT"
 )
 
-OnAlarm: TypeAlias = (
-    "Alerts | Destination | Callable[[Alarm], object]"
-    " | Sequence[Destination | Callable[[Alarm], object]]"
-)
+_Taker: TypeAlias = "Destination | Callable[[Alarm], object]"
+
+OnAlarm: TypeAlias = "Alerts | _Taker | Sequence[_Taker]"
 """The type of `on_alarm`; functions get an `Alarm`, on a thread of their own."""
 
 

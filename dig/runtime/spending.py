@@ -135,7 +135,7 @@ class TeamSpending:
         self.limited: list[Account] = []
 
     def join_team(self, other: TeamSpending) -> None:
-        """Count all requests together with those of another run, maybe on other threads."""
+        """Count all requests together with another run, maybe on other threads."""
         self._team = other._team  # to add to a value of a dict is one step of the interpreter
 
     def note_output(self, accounts: Iterable[Account], to: Iterable[str], payload: Any) -> None:

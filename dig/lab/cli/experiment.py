@@ -114,7 +114,9 @@ def _paper(size_name: str, chosen: dict[str, Any]) -> "Grid":
     )
     if model:  # each run costs money
         grid = replace(grid, seeds=grid.seeds[:10])
-    given = {name: tuple(chosen[name]) for name in ("agents", "methods") if chosen[name]}
+    given: dict[str, Any] = {
+        name: tuple(chosen[name]) for name in ("agents", "methods") if chosen[name]
+    }
     return replace(grid, **given)
 
 

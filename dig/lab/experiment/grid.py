@@ -56,28 +56,21 @@ def paper_tasks(
     """The paper's tasks with the paper's sizes.
 
     Args:
-        names: The tasks that are wanted, also of the user's; none: all of the paper's.
-        data: The path of the newsgroups' data.
+        names: The tasks that are wanted, others with their usual size; none: all of the paper's.
+        data: The path of the data, for all but random numbers.
         settings: `agents_are` and `options` of each `TaskGrid`.
 
     Raises:
-        SettingsError: The paper has no such task.
+        SettingsError: There is no such task.
     """
-    unknown = [name for name in names if name not in PAPER_SIZES and ":" not in name]
-    if unknown:
-        tasks = ", ".join(PAPER_SIZES)
-        raise SettingsError(
-            f"the paper has no task {unknown[0]!r}; it has {tasks}; a task of your own is named "
-            "module:object"
+    return tuple(
+        TaskGrid(
+            task=name,
+            sizes=PAPER_SIZES.get(name) or (kind(name).size,),
+            data=None if name == COUNT_FREQUENCY else data,
+            **settings,
         )
-    own = [name for name in names if ":" in name]
-    return (
-        *(TaskGrid(task=name, sizes=(kind(name).size,), data=data) for name in own),
-        *(
-            TaskGrid(task=name, sizes=sizes, data=data if name == NEWSGROUPS else None, **settings)
-            for name, sizes in PAPER_SIZES.items()
-            if name in (names or PAPER_SIZES)
-        ),
+        for name in names or PAPER_SIZES
     )
 
 

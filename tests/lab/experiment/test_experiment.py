@@ -450,7 +450,7 @@ def test_agents_that_wait_end_an_experiment_in_virtual_time_at_once(
     ("args", "why"),
     [
         (["papr"], "no experiment 'papr'"),
-        (["paper", "--tasks", "chess"], "the paper has no task 'chess'"),
+        (["paper", "--tasks", "chess"], "there is no task 'chess'"),
         (["paper", "--tasks", "newsgroups", "--data", "nowhere"], "nowhere"),
         (["paper", "--judge", "recall=7"], "recall must be from 0 to 1, got 7"),
         (["gone.toml"], "gone.toml cannot be read"),
