@@ -12,6 +12,7 @@ from functools import partial
 from inspect import Parameter, signature
 from logging import INFO, WARNING
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from dig.detectors import standard, standard_healers
@@ -31,7 +32,7 @@ from dig.traces.journal.segments import SEGMENT_BYTES
 from .base import Attached, Mode, Session, WrapPlan
 from .base.capabilities import demand
 from .base.guard import logger
-from .base.session import Sampling, fit_setup
+from .base.session import fit_setup
 from .frameworks import Adapter, adapter_of
 from .switches import is_switched_off, read_off, switch_mode
 
@@ -115,7 +116,7 @@ def wrap(
     if id(team) in _wrapped or is_switched_off(setup):
         return team
     mode = switch_mode(mode, setup)
-    plan = _sampled(_plan(adapter or adapter_of(team), team, options), sample)
+    plan = _plan(adapter or adapter_of(team), team, options, sample)
     setup = fit_setup(_with_usual(setup, plan, usual), mode, plan.capabilities)
     files = _Files(_directory(journal, plan, mode, setup, segment_bytes))
     sinks = (files, sink, None if plan.served else _alarm_sink(on_alarm))
@@ -186,8 +187,11 @@ def _session(plan: WrapPlan, setup: Setup, sinks: Sequence[Sink | None], **optio
             setup, detectors=tuple, healers=None, ladder=False, usual=None, approve=None,
             policy=replace(setup.policy, rules=()),
         )  # fmt: skip
-        rest = _session(replace(plan, sample=1.0), guards, (), **{**options, "on_finding": None})
-        session.leave_out(Sampling(plan.sample, rest))
+        unsampled = _session(
+            replace(plan, sample=1.0), guards, (), **options | {"on_finding": None}
+        )
+        draw = Random().random  # the user's own random numbers stay the same
+        session.leave_out(unsampled, lambda: draw() < plan.sample)
     return session
 
 
@@ -282,7 +286,7 @@ def _with_usual(setup: Setup, plan: WrapPlan, usual: object) -> Setup:
     return replace(setup, usual=usual)
 
 
-def _plan(adapter: Adapter, team: Any, options: Mapping[str, Any]) -> WrapPlan:
+def _plan(adapter: Adapter, team: Any, options: Mapping[str, Any], sample: float) -> WrapPlan:
     parameters = [*signature(adapter.plan).parameters.values()][1:]
     names = [it.name for it in parameters if it.kind != Parameter.VAR_KEYWORD]
     unknown = sorted(options.keys() - names)
@@ -295,17 +299,13 @@ def _plan(adapter: Adapter, team: Any, options: Mapping[str, Any]) -> WrapPlan:
             hint = f"did you mean {close[0]}?"
         raise SettingsError(f"there is no option {unknown[0]!r} for this team; {hint}")
     _check(**{name: options[name] for name in _CHECKED if name in options})
-    return adapter.plan(team, **options)
-
-
-def _sampled(plan: WrapPlan, share: object) -> WrapPlan:
-    """The plan with a sample of requests, unless a recorded run is repeated."""
-    if isinstance(share, bool) or not (isinstance(share, int | float) and 0 <= share <= 1):
-        raise SettingsError(f"sample={share!r:.60} is no share of the requests, from 0 to 1")
-    if plan.served or share == 1:
+    plan = adapter.plan(team, **options)
+    if isinstance(sample, bool) or not (isinstance(sample, int | float) and 0 <= sample <= 1):
+        raise SettingsError(f"sample={sample!r:.60} is no share of the requests, from 0 to 1")
+    if plan.served or sample == 1:  # a run from a journal is one of the sample
         return plan
     demand({"sample"}, plan.capabilities, plan.description)
-    return replace(plan, sample=share, about={**plan.about, "sample": share})
+    return replace(plan, sample=sample, about={**plan.about, "sample": sample})
 
 
 def unwrap(team: _T) -> _T:

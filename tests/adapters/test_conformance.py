@@ -7,7 +7,6 @@ import asyncio
 import re
 import runpy
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from itertools import product
@@ -259,13 +258,13 @@ def test_of_requests_that_overlap_each_is_in_the_sample_or_not(
     if "sample" not in row.watched().adapter.plan(row.team()).capabilities:
         pytest.skip("it leaves no request out")
     for chosen in product([True, False], repeat=3):
-        made, numbers = list[Any](), iter([0.0 if it else 0.9 for it in chosen])
+        made, draws = list[Any](), iter(chosen)
 
-        def wrap(team: Any, made: Any = made, numbers: Any = numbers) -> Any:
+        def wrap(team: Any, made: Any = made, draws: Any = draws) -> Any:
             made.append(dig.wrap(team, mode="heal", journal=tmp_path, sample=0.5))
             session = dig.session_of(made[0])
-            assert session.sampling is not None
-            session.leave_out(replace(session.sampling, draw=lambda: next(numbers)))
+            assert session.unsampled is not None
+            session.leave_out(session.unsampled, partial(next, draws))
             return made[0]
 
         play(at_once, wrap)

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +61,8 @@ def make_team() -> dict[str, Any]:
 def sample(team: Any, draws: Sequence[bool]) -> Any:
     """The session of a wrapped team, whose next requests are in the sample or not."""
     session = dig.session_of(team)
-    assert session.sampling is not None
-    numbers = iter(0.0 if is_sampled else 0.9 for is_sampled in draws)
-    session.leave_out(replace(session.sampling, draw=lambda: next(numbers)))
+    assert session.unsampled is not None
+    session.leave_out(session.unsampled, partial(next, iter(draws)))
     return session
 
 

@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from random import Random
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -112,11 +111,11 @@ class Session:
         relief: The agents that another agent may relieve.
         same_work: Whether equal messages of a turn to several agents are one event.
         budget: The budget of the requests; ``None``: there is none.
-        sampling: The chance of each request to be monitored here; ``None``: all are.
-        guards: The guards of the team's turns: of this session, and of the requests left out.
+        unsampled: The session of the requests outside a sample; ``None``: all are in this one.
+        guards: The guards of the team's turns: of this session and the unsampled.
     """
 
-    sampling: Sampling | None = None
+    unsampled: Session | None = None
     guards: tuple[Guard, ...]
 
     def __init__(
@@ -341,11 +340,11 @@ class Session:
             self.guard.ask, self.monitor.redirect, event, recipients(to), again, default=NONE
         )
 
-    def leave_out(self, sampling: Sampling) -> None:
-        """Leave the requests outside a sample to a session of their own, from now on."""
-        self.sampling, self.guards = sampling, (self.guard, sampling.rest.guard)
-        if self.budget is not None and sampling.rest.budget is not None:
-            sampling.rest.budget.join_team(self.budget)
+    def leave_out(self, unsampled: Session, draw: Callable[[], bool]) -> None:
+        """Leave a new request to another session, unless `draw` returns true."""
+        self.unsampled, self._draw, self.guards = unsampled, draw, (self.guard, unsampled.guard)
+        if self.budget is not None and unsampled.budget is not None:
+            unsampled.budget.join_team(self.budget)
 
     def current_turn(self) -> Turn | None:
         """The innermost open turn of the team around the running code, in the sample or not."""
@@ -353,17 +352,17 @@ class Session:
         return next(turns, None)
 
     def of_call(self, caller: Turn | None = None) -> Session:
-        """The session of a call that begins now: that of the calling turn, or else by chance.
+        """The session of a new call: of the calling turn, or else by chance.
 
         Args:
             caller: The turn that calls, where threads lose the context.
         """
-        if self.sampling is None:
+        if self.unsampled is None:
             return self
         if caller := caller or self.current_turn():
             session: Session = caller.guard.session
             return session
-        return self if self.sampling.draw() < self.sampling.share else self.sampling.rest
+        return self if self._draw() else self.unsampled
 
     def tick(self) -> None:
         """Do everything due by now."""
@@ -430,7 +429,7 @@ class Session:
             partial=0 if self.budget is None else self.budget.partial,
             detector_share=detectors,
             sink_share=sink,
-            unsampled=None if self.sampling is None else self.sampling.rest.statistics(),
+            unsampled=self.unsampled and self.unsampled.statistics(),
         )
 
     def result(self) -> RunResult:
@@ -440,15 +439,15 @@ class Session:
     def abandon(self, reason: str) -> None:
         """Stop monitoring, and write nothing more either."""
         self.guard.stop(reason)
-        if self.sampling is not None:
-            self.sampling.rest.abandon(reason)
+        if self.unsampled is not None:
+            self.unsampled.abandon(reason)
 
     def close(self, reason: str = "it was closed", outcome: Outcome = "stopped") -> None:
         """End the session with the last record; the team goes on, a second call does nothing."""
         self.guard.run(self._finish, outcome, reason, default=None)
         self.guard.stop(reason)
-        if self.sampling is not None:
-            self.sampling.rest.close(reason, outcome)
+        if self.unsampled is not None:
+            self.unsampled.close(reason, outcome)
 
     # --- called by the guard ---
 
@@ -545,21 +544,6 @@ class Session:
         if not all(turn.bounces for turn in self._turns if turn.instance == sender):
             return "this answer cannot be taken back"
         return self._bounces.why_not(graph, event.id)
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """The chance of a request to be monitored in full, and the session of all others.
-
-    Attributes:
-        share: The share of the requests that are monitored in full.
-        rest: The session of the others: with gates and budget, without journal and detectors.
-        draw: Draws a number from 0 up to 1 for each request.
-    """
-
-    share: float
-    rest: Session
-    draw: Callable[[], float] = field(default_factory=lambda: Random().random)  # not the user's
 
 
 def _budget(

@@ -62,9 +62,8 @@ def experiment(
     from dig.lab.experiment import ablation, run, trace_set
     from dig.lab.experiment import experiment_report as report
 
-    chosen: dict[str, Any] = {"tasks": _split(tasks), "agents": _sizes(agents), "data": data}
-    chosen["methods"] = _split(methods)
-    chosen |= {"judge": judge, "set": thresholds, "config": config}
+    chosen: dict[str, Any] = {"tasks": _split(tasks), "methods": _split(methods), "data": data}
+    chosen |= {"agents": _sizes(agents), "judge": judge, "set": thresholds, "config": config}
     chosen |= {"model": models.of_run(virtual=False, speed=1)}
     make = _paper if name in GRIDS else _own
     grid = make(name, chosen)
@@ -114,10 +113,8 @@ def _paper(size_name: str, chosen: dict[str, Any]) -> "Grid":
     )
     if model:  # each run costs money
         grid = replace(grid, seeds=grid.seeds[:10])
-    given: dict[str, Any] = {
-        name: tuple(chosen[name]) for name in ("agents", "methods") if chosen[name]
-    }
-    return replace(grid, **given)
+    agents, methods = chosen["agents"] or grid.agents, tuple(chosen["methods"]) or grid.methods
+    return replace(grid, agents=agents, methods=methods)
 
 
 def _split(values: list[str] | None) -> list[str]:

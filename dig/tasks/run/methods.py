@@ -60,7 +60,7 @@ METHODS: Mapping[str, Callable[[TeamRun, Arrangement], Arrangement]] = Registry(
 
 
 def use_method(run: TeamRun, plain: Arrangement) -> Arrangement:
-    """The arrangement of a run with its method, one of ours or a function of the user's.
+    """Arrange a run by a method of ours, or by a function of the user.
 
     Raises:
         SettingsError: There is no such function, or it does not return an `Arrangement`.
