@@ -429,7 +429,7 @@ class Session:
             partial=0 if self.budget is None else self.budget.partial,
             detector_share=detectors,
             sink_share=sink,
-            unsampled=self.unsampled and self.unsampled.statistics(),
+            unsampled=self.unsampled.statistics() if self.unsampled else None,
         )
 
     def result(self) -> RunResult:
