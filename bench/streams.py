@@ -71,6 +71,10 @@ class _Writer:
     def words(self) -> str:
         return " ".join(self._random.choices(WORDS, k=self._random.randint(6, 30)))
 
+    def other(self, agents: Sequence[str], agent: str) -> str:
+        """Any of some agents but one."""
+        return self._random.choice([name for name in agents if name != agent])
+
     def wait(self, seconds: float) -> None:
         self._at += seconds
 
@@ -139,6 +143,16 @@ def _ring_among_others() -> Stream:
     return writer.stream("ring of 3 among others", "three of five agents go round", EDITORS)
 
 
+def _crowd() -> Stream:
+    """Four agents hand on to each other in no order."""
+    writer = _Writer("crowd")
+    team, speaker, before = ("ann", "bob", "cyd", "dan"), "ann", writer.ask("ann")
+    for _ in range(40):
+        to = writer.other(team, speaker)
+        speaker, before = to, writer.say(speaker, to, before)
+    return writer.stream("four hand on at random, 40 hand-offs", "and nobody answers", team)
+
+
 def _spawner(unread: int, name: str) -> Stream:
     """A lead begins nineteen subagents, and answers without the reports of some."""
     writer = _Writer(name)
@@ -152,6 +166,24 @@ def _spawner(unread: int, name: str) -> Stream:
     writer.answer("lead", *(report for worker, report in reports.items() if worker not in lost))
     failure = "the lead never reads the reports of four workers" if lost else ""
     return writer.stream(name, failure, lost)
+
+
+def _nested(unread: bool) -> Stream:
+    """A lead has three managers with four subagents each; a report may stay unread."""
+    writer = _Writer("nested")
+    managers = [f"manager-{n}" for n in range(1, 4)]
+    tasks = writer.fan_out("lead", managers, writer.ask("lead"), "spawn")
+    reports, lost = [], "worker-2-3" if unread else ""
+    for number, (manager, task) in enumerate(zip(managers, tasks, strict=True), 1):
+        workers = [f"worker-{number}-{n}" for n in range(1, 5)]
+        parts = writer.fan_out(manager, workers, task, "spawn")
+        done = {w: writer.report(w, manager, p) for w, p in zip(workers, parts, strict=True)}
+        read = [report for worker, report in done.items() if worker != lost]
+        reports.append(writer.report(manager, "lead", *read))
+    writer.answer("lead", *reports)
+    name = "managers of four, a report never read" if unread else "managers of four"
+    failure = "a manager never reads the report of a worker" if unread else ""
+    return writer.stream(name, failure, {lost} - {""})
 
 
 def _silent_worker() -> Stream:
@@ -211,6 +243,63 @@ def _map_reduce() -> Stream:
         before = writer.say("reducer", "splitter", *parts)
     writer.answer("splitter", before)
     return writer.stream("map-reduce, four rounds of six")
+
+
+def _retries() -> Stream:
+    """A driver has some mappers do their part again, and a reducer reads all."""
+    writer, parts = _Writer("retries"), []
+    mappers = [f"mapper-{n}" for n in range(1, 9)]
+    tasks = writer.fan_out("driver", mappers, writer.ask("driver"), "spawn")
+    for number, (mapper, task) in enumerate(zip(mappers, tasks, strict=True)):
+        part = writer.report(mapper, "driver", task)
+        for _ in range(2 if number % 3 == 0 else 0):
+            again = writer.say("driver", mapper, part, text="that part is damaged: once more")
+            part = writer.report(mapper, "driver", again)
+        parts.append(part)
+    whole = writer.report("reducer", "driver", writer.say("driver", "reducer", *parts))
+    writer.answer("driver", whole)
+    return writer.stream("map-reduce with retries")
+
+
+def _phases() -> Stream:
+    """A supervisor has thirty workers do a part each, three times."""
+    writer = _Writer("phases")
+    workers = [f"worker-{n}" for n in range(1, 31)]
+    done = [writer.ask("boss")]
+    for _ in range(3):
+        tasks = [writer.say("boss", worker, *done, kind="spawn", together=worker != workers[0])
+                 for worker in workers]  # fmt: skip
+        done = [writer.report(w, "boss", task) for w, task in zip(workers, tasks, strict=True)]
+    writer.answer("boss", *done)
+    return writer.stream("a supervisor of thirty, three phases")
+
+
+def _group_chat() -> Stream:
+    """Eight agents speak, each to the next speaker, and all others hear it."""
+    writer = _Writer("group chat")
+    team = [f"speaker-{n}" for n in range(1, 9)]
+    speaker, before = team[0], writer.ask(team[0])
+    for _ in range(60):
+        to = writer.other(team, speaker)
+        others = [agent for agent in team if agent not in (speaker, to)]
+        said = writer.say(speaker, to, before)
+        writer.say(speaker, others, before, kind="notice", together=True)
+        speaker, before = to, said
+    writer.answer(speaker, before)
+    return writer.stream("group chat of eight, sixty turns")
+
+
+def _votes() -> Stream:
+    """A chair asks five agents the same, four times."""
+    writer = _Writer("votes")
+    done, voters = [writer.ask("chair")], [f"voter-{n}" for n in range(1, 6)]
+    for _ in range(4):
+        asked = [writer.say("chair", voter, *done, text="yes or no?", together=voter != voters[0])
+                 for voter in voters]  # fmt: skip
+        pairs = zip(voters, asked, strict=True)
+        done = [writer.report(voter, "chair", vote, text="yes") for voter, vote in pairs]
+    writer.answer("chair", *done)
+    return writer.stream("five voters, four rounds with the same words")
 
 
 def _chatter() -> Stream:
@@ -277,13 +366,20 @@ def streams() -> Iterator[Stream]:
     yield _ring(("coder", "tester"), 20)
     yield _ring(("ann", "bob", "cyd", "dan", "eve"), 30)
     yield _ring_among_others()
+    yield _crowd()
     yield _spawner(4, "19 spawned, 4 reports never read")
+    yield _nested(unread=True)
     yield _hasty()
     yield _silent_worker()
     yield _asks_again()
     yield _requests()
     yield _spawner(0, "19 spawned, all reports read")
+    yield _nested(unread=False)
     yield _map_reduce()
+    yield _retries()
+    yield _phases()
+    yield _group_chat()
+    yield _votes()
     yield _chatter()
     yield _debate()
     yield _pipeline()

@@ -1,4 +1,4 @@
-"""Rings: agents that hand on to each other in one order, again and again.
+"""Rings: agents that hand on to each other again and again, in one order or in none.
 
 A ring is found by walking back the chain of a turn (LIVELOCK, docs/meaning.md) when somebody reads
 about it, so detectors pay nothing for it.
@@ -6,6 +6,7 @@ about it, so detectors pay nothing for it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -25,8 +26,8 @@ class Ring(NamedTuple):
     """A ring of agents.
 
     Attributes:
-        agents: The agents in their order, the first one first.
-        rounds: The number of whole rounds.
+        agents: The agents in their order, the first one first; by name if there is none.
+        rounds: The number of whole rounds; 0: the agents hand on in no one order.
         turns: The number of activations; neighbours of one agent are one step of a round.
     """
 
@@ -37,6 +38,8 @@ class Ring(NamedTuple):
     def text(self, written: Callable[[str], str] = name) -> str:
         """The ring in words; `written` writes the name of an agent."""
         agents = join_clauses([written(agent) for agent in self.agents])
+        if not self.rounds:
+            return f"{agents} have handed on to each other {self.turns} times"
         return f"{agents} have gone round {self.rounds} times; {self.turns} turns"
 
     @property
@@ -71,6 +74,22 @@ def ring_before(graph: InteractionGraph, activation: str, most: int = MOST_TURNS
     return Ring((*reversed(steps[-size:]),), len(steps) // size, turns) if size else None
 
 
+def _crowd_before(graph: InteractionGraph, activation: str) -> Ring | None:
+    """Find the agents before an ended activation that hand on in no one order."""
+    h, crowd, steps, last = graph.history, None, Counter[str](), ""
+    v = h.activation(activation)
+    while v is not None and steps.total() < MOST_TURNS:
+        if (agent := base_name(h.agent(v))) != last:
+            steps[agent], last = steps[agent] + 1, agent
+            turns = steps.total()
+            # Who has every second turn is a caller that is answered.
+            is_star = 2 * max(steps.values()) >= turns - 1
+            if not is_star and turns >= LEAST_ROUNDS * len(steps):
+                crowd = Ring((*sorted(steps),), 0, turns)
+        v = _turn_before(h, v)
+    return crowd
+
+
 def _turn_before(h: History, v: int) -> int | None:
     """The activation that generated the trigger of `v` (LIVELOCK, docs/meaning.md)."""
     inputs = sorted(n for n in h.inputs(v) if h.generator[n] >= 0)
@@ -85,8 +104,12 @@ def rings_without_answer(graph: InteractionGraph) -> list[Ring]:
     # The latest turn of each agent will do: a turn in a ring that goes on is its agent's latest.
     latest = [ended[-1] for ended in h.ended_by.values() if ended][-MOST_STARTS:]
     for activation in [] if graph.is_over else [h.activation_ids[v] for v in latest]:
-        ring, sources = ring_before(graph, activation), graph.activation_sources(activation)
-        if ring and ring.rounds >= LEAST_ROUNDS and graph.unanswered_sources(sources, 1):
+        if not graph.unanswered_sources(graph.activation_sources(activation), 1):
+            continue
+        ring = ring_before(graph, activation)
+        if ring is None or ring.rounds < LEAST_ROUNDS:
+            ring = _crowd_before(graph, activation)
+        if ring is not None:
             agents = frozenset(ring.agents)
             rings[agents] = max(ring, rings.get(agents, ring), key=lambda other: other.turns)
     return [*rings.values()]

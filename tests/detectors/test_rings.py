@@ -98,6 +98,29 @@ def test_a_ring_of_five_rounds_without_an_answer_is_told(tmp_path: Path, size: i
     assert [ring.remark for ring in rings_without_answer(told[5])] == [says]
 
 
+NO_ORDER = "abcdacbdcabdcbadbcda"
+
+
+def test_agents_that_hand_on_in_no_order_are_told_after_as_many_turns(tmp_path: Path) -> None:
+    """Five turns for each agent, as of a ring; what came before with others does not count."""
+    told = {}
+    for agents in (NO_ORDER[:-1], NO_ORDER, f"xyz{NO_ORDER}"):
+        rows = trace(passed(*agents), agents=dict.fromkeys(agents), limits=LIMITS)
+        graph, _ = graph_of(tmp_path, rows)
+        told[agents] = [ring.remark for ring in rings_without_answer(graph)]
+    says = f"a, b, c and d have handed on to each other 20 times, {NO_ANSWER}"
+    assert [*told.values()] == [[], [says], [says]]
+
+
+@pytest.mark.parametrize("last", ["a", ""])
+def test_a_caller_of_several_agents_is_no_ring(tmp_path: Path, last: str) -> None:
+    """It has every second turn, as each of them answers it."""
+    agents = f"{'abacadac' * 12}{last}"
+    rows = trace(passed(*agents), agents=dict.fromkeys(agents), limits={})
+    graph, _ = graph_of(tmp_path, rows)
+    assert rings_without_answer(graph) == []
+
+
 def ends(session: bool, *last: Row | list[Row]) -> list[Row]:
     """Three agents go round five times, and then this happens."""
     ring = [*around("abc", 15), deliver(15, "x15", "a")]
