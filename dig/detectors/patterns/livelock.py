@@ -16,7 +16,6 @@ from dig.detectors.ladder import LadderStep, redo, restart
 from dig.detectors.notes import into_outputs, quote
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
-from dig.detectors.rings import ring_before
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import End, Record, base_name
 from dig.graph.state import ActivationState, EventState, by_number
@@ -123,6 +122,8 @@ def describe(subject: Any, evidence: Any, graph: InteractionGraph | None = None)
 def _going_text(
     subject: Any, evidence: Any, graph: InteractionGraph | None, written: Callable[[str], str]
 ) -> str:
+    from dig.detectors.rings import ring_before  # only words need it
+
     turns = evidence["turns"]
     ring = None if graph is None else ring_before(graph, subject["activation"], turns)
     if ring is not None and ring.turns == turns:  # else the agents took turns in no one order
