@@ -62,6 +62,7 @@ BENCHES: dict[str, Callable[[bool], Table]] = {
     "pictures": pictures.pictures,
     "drawing": pictures.drawing,
     "wrap": partial(wrap_payloads.wrapping, "plain callables"),
+    "wrap-a2a": partial(wrap_payloads.wrapping, "A2A"),
     "wrap-ag2": partial(wrap_payloads.wrapping, "AG2"),
     "wrap-agent-framework": partial(wrap_payloads.wrapping, "agent-framework"),
     "wrap-autogen": partial(wrap_payloads.wrapping, "AutoGen chat"),
@@ -70,6 +71,7 @@ BENCHES: dict[str, Callable[[bool], Table]] = {
     "wrap-langgraph": partial(wrap_payloads.wrapping, "LangGraph"),
     "wrap-llama-index": partial(wrap_payloads.wrapping, "LlamaIndex"),
     "wrap-openai-agents": partial(wrap_payloads.wrapping, "OpenAI Agents"),
+    "wrap-pydantic-ai": partial(wrap_payloads.wrapping, "Pydantic AI"),
     "wrap-payloads": wrap_payloads.payloads,
 }
 

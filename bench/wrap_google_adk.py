@@ -37,7 +37,8 @@ async def times(mode: Mode | None, is_kept: bool, runs: int, say: Say = small) -
 def line(moments: list[float], say: Say) -> Any:
     from google.genai import types
 
-    from tests.adapters.google_adk_teams import AtOnce, agent
+    from tests.adapters.google_adk_teams import agent
+    from tests.adapters.harness import AtOnce
 
     speak = speaking(say)
 

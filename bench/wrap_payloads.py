@@ -17,6 +17,7 @@ import anyio
 
 from . import (
     wrap,
+    wrap_a2a,
     wrap_ag2,
     wrap_agent_framework,
     wrap_autogen,
@@ -24,6 +25,7 @@ from . import (
     wrap_langgraph,
     wrap_llama_index,
     wrap_openai_agents,
+    wrap_pydantic_ai,
 )
 from .measure import Table
 from .wrapped import WAYS, Say, compared, history, history_text, small, wide, wide_text
@@ -62,6 +64,8 @@ FRAMEWORKS = {
     "OpenAI Agents": Framework("agents", "team", wrap_openai_agents.times, 60, 1, TEXTS, 2),
     "Google ADK": Framework("google.adk", "team", wrap_google_adk.times, 20, 1, TEXTS, 2),
     "LlamaIndex": Framework("llama_index", "team", wrap_llama_index.times, 60, 1, TEXTS, 2),
+    "Pydantic AI": Framework("pydantic_ai", "team", wrap_pydantic_ai.times, 60, 2, TEXTS, 2),
+    "A2A": Framework("a2a", "team", wrap_a2a.times, 60, 2, TEXTS, 2),
     "AG2": Framework("ag2", "hub", wrap_ag2.times, 1_000, 1, TEXTS, 20),
     "agent-framework": Framework("agent_framework", "workflow", wrap_agent_framework.times, 2_000),
 }

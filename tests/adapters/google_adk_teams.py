@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -38,15 +38,6 @@ OLD_WAYS = [pytest.mark.filterwarnings("ignore:.*(is deprecated|EXPERIMENTAL)")]
 
 Reply = Callable[[Any, int], Any]
 """What a model says: `(contents, number of its turn) -> parts`, or raises."""
-
-
-class AtOnce(Script):
-    """A script whose agents take no time."""
-
-    @asynccontextmanager
-    async def turn(self, agent: str, seen: Any = None) -> AsyncIterator[int]:
-        self.turns[agent] = self.turns.get(agent, 0) + 1
-        yield self.turns[agent]
 
 
 class Watched(framework_watch.Watched):

@@ -77,6 +77,15 @@ class Script:
             return does
 
 
+class AtOnce(Script):
+    """A script whose agents take no time."""
+
+    @asynccontextmanager
+    async def turn(self, agent: str, seen: Any = None) -> AsyncIterator[int]:
+        self.turns[agent] = self.turns.get(agent, 0) + 1
+        yield self.turns[agent]
+
+
 @dataclass(frozen=True)
 class Scenario:
     """A scripted team and what is asked of it.

@@ -26,7 +26,6 @@ from dig.graph.records import Emit, Record, Start
 from .conformance import REQUESTS, Failing, Shown
 from .google_adk_teams import (
     OLD_WAYS,
-    AtOnce,
     Watched,
     agent,
     alone,
@@ -56,7 +55,7 @@ from .google_adk_teams import (
     words,
     workflow,
 )
-from .harness import Scenario, Script, play
+from .harness import AtOnce, Scenario, Script, play
 from .test_budget import incidents
 
 pytestmark = OLD_WAYS

@@ -19,7 +19,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from tests.helpers import VirtualLoop
 
 from . import google_adk_teams as teams
-from .google_adk_teams import AtOnce, agent, ask, asks, calls, raises, says
+from .google_adk_teams import agent, ask, asks, calls, raises, says
+from .harness import AtOnce
 from .span_watch import exporting, imported, watched_in_file, watched_live
 
 pytestmark = teams.OLD_WAYS
