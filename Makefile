@@ -30,6 +30,13 @@ OLDEST = $$('$(PYTHON)' -c 'import re, sys, tomllib; \
 	extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
 	print(*(re.sub("[>~]=([^,]+).*", r"==\1", one) for one in extras[sys.argv[1]]))' $*)
 
+# The same of the core, and of its extras without framework.
+OLDEST_CORE = $$('$(PYTHON)' -c 'import re, tomllib; \
+	project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	extras = project["optional-dependencies"]; \
+	needed = [*project["dependencies"], *extras["draw"], *extras["llm"], *extras["otel"]]; \
+	print(*(re.sub("[>~]=([^,]+).*", r"==\1", one) for one in needed))')
+
 # The frameworks whose own tests are run, and what these need besides. Sources without tests: the
 # command says so.
 OWN_PARTS := autogen langgraph openai-agents
@@ -67,7 +74,7 @@ install = $(if $(uv),$(uv) pip install --quiet --python $(1)/bin/python,\
 	$(1)/bin/python -m pip install --quiet --quiet --disable-pip-version-check)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nats test test-nats test-nats-part campaign-nats test-core test-lab test-model nightly test-wrap test-wrap-oldest test-own test-own-part check campaign mutants bench docs dist clean
+.PHONY: help demo demo-nats test test-nats test-nats-part campaign-nats test-core test-oldest test-lab test-model nightly test-wrap test-wrap-oldest test-own test-own-part check campaign mutants bench docs dist clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -84,6 +91,11 @@ test: .venv/.dev-stamp  ## Run the tests of the monitor (some four minutes on tw
 
 test-core: .venv/.dev-stamp  ## Run the tests of its core alone (a minute)
 	@$(BIN)/python -m pytest -q -n $(JOBS) tests/graph tests/monitor tests/detectors tests/runtime
+
+test-oldest: .venv-oldest/.stamp  ## Run core, commands and models with the oldest versions that pip may choose
+	@.venv-oldest/bin/python -m pytest -q -n $(JOBS) -W ignore::DeprecationWarning \
+		tests/graph tests/monitor tests/detectors tests/runtime tests/llm tests/show/figure \
+		tests/cli/test_cli.py tests/cli/test_start.py tests/cli/test_spans.py
 
 test-lab: .venv/.dev-stamp  ## Run the tests of the laboratory
 	@$(BIN)/python -m pytest -q -n $(JOBS) tests/lab
@@ -167,7 +179,7 @@ dist: .venv/.dev-stamp  ## Build sdist and wheel into dist, and check them
 	@$(BIN)/python -m twine check --strict dist/*
 
 clean:  ## Remove .venv, caches and built files
-	@rm -rf .venv .venv-docs .venv-model .venv-nats .venv-own-* .venv-wrap .venv-wrap-* build dist .campaign .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv .venv-docs .venv-model .venv-nats .venv-oldest .venv-own-* .venv-wrap .venv-wrap-* build dist .campaign .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find dig tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A stamp is newer than pyproject.toml exactly if what that names is installed.
@@ -196,6 +208,12 @@ clean:  ## Remove .venv, caches and built files
 	@echo "Installing dig-monitor and CrewAI into .venv-wrap-crewai ..."
 	@'$(PYTHON)' -m venv .venv-wrap-crewai
 	@$(call install,.venv-wrap-crewai) -e '.[dev,crewai]' $(ALSO_crewai)
+	@touch $@
+
+.venv-oldest/.stamp: pyproject.toml | $(BIN)/pip
+	@echo "Installing dig-monitor and the oldest that it takes into .venv-oldest ..."
+	@'$(PYTHON)' -m venv .venv-oldest
+	@$(call install,.venv-oldest) -e '.[dev]' $(OLDEST_CORE)
 	@touch $@
 
 .venv-docs/.stamp: pyproject.toml | $(BIN)/pip

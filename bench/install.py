@@ -1,4 +1,4 @@
-"""How many packages an install brings, and how many megabytes, as pip leaves them."""
+"""What an install brings, in packages and megabytes as pip leaves them; whether its page works."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import tomllib
 from importlib.metadata import distributions
 from pathlib import Path
+from shlex import split
 from shutil import which
 from tempfile import TemporaryDirectory
 
@@ -15,6 +16,20 @@ from .measure import Table, claim
 ROOT = Path(__file__).parents[1]
 FOR_MAINTAINERS = ("bench", "dev", "docs", "fuzz")
 """The extras of maintainers."""
+
+TRACE = ROOT / "tests" / "traces" / "data" / "journals" / "2" / "failed.dig.jsonl"
+RUN = "-m dig run count-frequency --size 400 --virtual --runs ."
+USES = {
+    "": RUN,
+    "draw": "-m dig draw TRACE -o run.png",
+    "llm": "-c 'from dig.runtime.llm import Model; print(Model)'",
+    "nats": "-m dig sessions --help",
+    "openrca2": "-c 'import duckdb, dig.lab.investigate.importing'",
+    "otel": "-m dig export TRACE --format otlp -o run.json",
+    "otlp-grpc": "-c 'import grpc, dig.traces.otel.otlp'",
+    "all": "EXAMPLE/wrap_langgraph.py",
+}
+"""What the page of an extra shows, for Python in the environment; a framework has its example."""
 
 MOST_PACKAGES = 16
 MOST_MB = 60
@@ -41,6 +56,17 @@ def install(wheel: Path, environment: Path, *extras: str) -> Path:
     else:
         _run(sys.executable, "-m", "pip", "--python", python, "install", "-q", requirement)
     return python
+
+
+def uses(extra: str, python: Path, directory: Path) -> str:
+    """Do with an extra what its page shows; returns `yes`, or the last words of the error."""
+    line = USES.get(extra, f"EXAMPLE/wrap_{extra.replace('-', '_')}.py")
+    line = line.replace("EXAMPLE", str(ROOT / "examples")).replace("TRACE", str(TRACE))
+    try:
+        _run(python, "-I", *split(line), cwd=directory)
+    except RuntimeError as error:
+        return str(error).strip().splitlines()[-1][:60]
+    return "yes"
 
 
 def _run(*command: object, cwd: Path | None = None) -> None:
@@ -75,11 +101,14 @@ def installing(quick: bool) -> Table:
             install(wheel, environment, *filter(None, [extra]))
             packages, megabytes, bytecode = size_of(environment)
             source = megabytes - bytecode
-            rows.append((extra or "plain", str(packages), f"{megabytes:.0f}", f"{source:.0f}"))
+            works = uses(extra, environment / "bin" / "python", Path(scratch))
+            sizes = (str(packages), f"{megabytes:.0f}", f"{source:.0f}")
+            rows.append((extra or "plain", *sizes, works))
             if not extra:
                 notes = [
                     claim("packages of the plain install", packages, MOST_PACKAGES),
                     claim("megabytes of the plain install", megabytes, MOST_MB),
                 ]
-    columns = ("extra", "packages", "MB", "without bytecode")
+    notes.append(claim("extras whose page does not work", sum(r[-1] != "yes" for r in rows), 0))
+    columns = ("extra", "packages", "MB", "without bytecode", "its page works")
     return Table("Install", columns, rows, "\n".join(notes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -103,3 +104,14 @@ def test_a_users_program_has_no_error_in_the_strictest_editor(python: Path, tmp_
     report = json.loads(checked.stdout)
     errors = [f"{it['file']}: {it['message']}" for it in report["generalDiagnostics"]]
     assert report["summary"]["filesAnalyzed"] == 2 and not errors, "\n".join(errors)
+
+
+def test_the_demo_under_the_packages_own_name_ends_with_a_page(
+    python: Path, tmp_path: Path
+) -> None:
+    """As `uvx dig-monitor demo` and `pipx run dig-monitor demo` call it."""
+    command = [python.with_name("dig-monitor"), "demo", "--speed", "500"]
+    finished = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert finished.returncode == 0, finished.stderr
+    (page,) = re.findall(r"^report +(\S+)$", finished.stdout, re.MULTILINE)
+    assert (tmp_path / page).read_text().startswith("<!DOCTYPE html>")
