@@ -110,7 +110,7 @@ def test_the_demo_under_the_packages_own_name_ends_with_a_page(
     python: Path, tmp_path: Path
 ) -> None:
     """As `uvx dig-monitor demo` and `pipx run dig-monitor demo` call it."""
-    command = [python.with_name("dig-monitor"), "demo", "--speed", "500"]
+    command = [str(python.with_name("dig-monitor")), "demo", "--speed", "500"]
     finished = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
     assert finished.returncode == 0, finished.stderr
     (page,) = re.findall(r"^report +(\S+)$", finished.stdout, re.MULTILINE)
