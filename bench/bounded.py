@@ -198,8 +198,9 @@ def measured(case: Callable[[int], Failing], n: int) -> Costs:
     report = thread_time_ns() - begin
     found = sum(isinstance(record, FindingRow) for record in team.records)
     units = _units(team)
-    times = (ns / units / 1e3 for ns in (live, check, report))
-    return Costs(*times, sum(map(len, lines)) / units, found)
+    per_unit = 1e-3 / units  # microseconds of nanoseconds
+    size = sum(map(len, lines)) / units
+    return Costs(live * per_unit, check * per_unit, report * per_unit, size, found)
 
 
 def kept(case: Callable[[int], Failing], n: int) -> float:

@@ -162,9 +162,9 @@ def drawing(quick: bool) -> Table:
     with tempfile.TemporaryDirectory() as temporary:
         for size in sizes:
             source = Source.of(_run(Path(temporary), size))
-            scene = compose(source, RunPart())
+            scene = compose([source], RunPart())
             times = {
-                "shapes": _best(lambda source=source: compose(source, RunPart())),  # type: ignore[misc]
+                "shapes": _best(lambda source=source: compose([source], RunPart())),  # type: ignore[misc]
                 "svg": _best(lambda scene=scene: svg(scene)),  # type: ignore[misc]
                 "png": _best(lambda scene=scene: raster(scene, "png")),  # type: ignore[misc]
             }
@@ -274,7 +274,8 @@ def _visit(browser: Any, file: Path, page: Page, zoom: float) -> dict[str, float
 
     def cpu_ms() -> float:
         metrics = tools.send("Performance.getMetrics")["metrics"]
-        return next(one["value"] for one in metrics if one["name"] == "TaskDuration") * 1000
+        times = (float(one["value"]) for one in metrics if one["name"] == "TaskDuration")
+        return next(times) * 1000
 
     def frame() -> float:
         tab.evaluate(page.pan, 5)  # what is kept for later frames is made
