@@ -81,11 +81,9 @@ def _crowd_before(graph: InteractionGraph, activation: str) -> Ring | None:
     while v is not None and steps.total() < MOST_TURNS:
         if (agent := base_name(h.agent(v))) != last:
             steps[agent], last = steps[agent] + 1, agent
-            turns = steps.total()
             # Who has every second turn is a caller that is answered.
-            is_star = 2 * max(steps.values()) >= turns - 1
-            if not is_star and turns >= LEAST_ROUNDS * len(steps):
-                crowd = Ring((*sorted(steps),), 0, turns)
+            if LEAST_ROUNDS * len(steps) <= steps.total() > 2 * max(steps.values()) + 1:
+                crowd = Ring((*sorted(steps),), 0, steps.total())
         v = _turn_before(h, v)
     return crowd
 

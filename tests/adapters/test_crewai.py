@@ -473,6 +473,7 @@ def test_a_parallel_task_at_the_limit_leaves_nobody_waiting() -> None:
     assert session.statistics().faults == 0
 
 
+@pytest.mark.timeout(900)  # on a busy machine
 def test_two_hundred_requests_have_a_budget_each() -> None:
     built = dig.wrap(spending(Script()), budget={"turns": 2})
     results = asyncio.run(built.akickoff_for_each([{"what": f"{n}"} for n in range(200)]))

@@ -242,6 +242,7 @@ def test_an_agent_that_hands_nothing_back_fails_the_request() -> None:
     assert session.statistics().faults == 0 and session.statistics().open_turns == 0
 
 
+@pytest.mark.timeout(900)  # on a busy machine
 def test_two_hundred_requests_have_a_budget_each() -> None:
     agents = pair("half")
     wrapped = dig.wrap(agents, budget={"turns": 4})

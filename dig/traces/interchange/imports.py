@@ -26,7 +26,7 @@ from .source_files import head_of
 from .source_files import read_text as read_text
 from .span_rows import SpanRow, is_spans, read_rows
 from .spans import as_run
-from .trajectories import is_trajectory, read_trajectory
+from .trajectories import is_subagents, is_trajectory, read_trajectory
 
 Reader = Callable[..., tuple[list[Record], Guesses]]
 
@@ -67,7 +67,7 @@ FORMATS: Mapping[str, Format] = Registry(
         LOG: Format(lambda path: read_log(path, read_text(path)), lambda path, head: True),
         "claude-code": Format(read_session, is_session, is_part=is_subagent),
         "claude-team": Format(read_team, is_team, is_part=is_team_part),
-        "atif": Format(read_trajectory, is_trajectory),
+        "atif": Format(read_trajectory, is_trajectory, is_part=is_subagents),
         "runs": Format(
             _join,
             lambda path, head: is_trace(head),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from dig.graph.records import Record
 from dig.traces.usage import is_number
 
 from .scribe import Guesses
-from .source_files import read_json
+from .source_files import head_of, read_json, read_text
 from .talks import Node, Talk, Talks, as_node, as_nodes, micros_of, text_of
 
 _USAGE = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens",
@@ -22,6 +24,24 @@ def is_trajectory(path: Path, head: str) -> bool:
     return head.startswith("{") and (
         '"ATIF-v' in head or ('"step_id"' in head and '"source"' in head)
     )
+
+
+def is_subagents(path: Path) -> bool:
+    """Whether a trajectory is named by another one beside it, to be read with that."""
+    return path.resolve() in _named_in(path.parent)
+
+
+@lru_cache(1)
+def _named_in(folder: Path) -> set[Path]:
+    """The files that trajectories in a directory name as those of subagents."""
+    named = set[Path]()
+    for file in folder.glob("*.json"):
+        with suppress(TraceError):
+            if file.is_file() and not file.is_symlink() and is_trajectory(file, head_of(file)):
+                pieces = read_text(file).split('"trajectory_path"')[1:]
+                files = {(folder / it.split('"')[1]).resolve() for it in pieces if '"' in it}
+                named |= files - {file.resolve()}
+    return named
 
 
 def read_trajectory(path: Path) -> tuple[list[Record], Guesses]:

@@ -10,6 +10,7 @@ import pytest
 
 from dig.errors import TraceError
 from dig.graph.records import Emit, End, Run, Start
+from dig.show.gate.checked import runs_in
 from dig.traces.interchange.imports import import_file
 
 from .coding import at
@@ -126,6 +127,17 @@ def test_subagents_may_lie_in_files_beside_it_but_not_elsewhere(tmp_path: Path) 
     assert raised(path) == []
     assert any(r.us == 7_000_000 for r in imported.records if isinstance(r, End))  # k1 said so
     assert "k2 is done" not in payloads
+
+
+def test_a_subagents_file_beside_its_callers_is_no_run_of_its_own(tmp_path: Path) -> None:
+    """A directory that is searched has one run, whose check names the lost report once."""
+    root, skipped = team(), dict[str, list[Path]]()
+    inner = store(tmp_path, root.pop("subagent_trajectories")[0], "./k1.json")
+    (ref,) = root["steps"][1]["observation"]["results"][0]["subagent_trajectory_ref"]
+    ref["trajectory_path"] = "./k1.json"
+    path = store(tmp_path, root)
+    assert runs_in([tmp_path], skipped) == [path]
+    assert skipped["read as a part of another run"] == [inner]
 
 
 def test_side_chains_among_the_steps_are_subagents(tmp_path: Path) -> None:
