@@ -397,6 +397,16 @@ def _print(diagnosis: "Diagnosis", source: Path, as_json: bool, options: TryingO
         return
     for line in tell(diagnosis, read_source(source, further(options.detector)), options.runs):
         print(line)
+    # The same five answers as in every other place, after those of the diagnosis.
+    from dig.detectors.answers import ANSWERS
+    from dig.show.document import cause
+    from dig.show.runs.summary import follow_run, stored_answers
+
+    summary, follower = follow_run(source)
+    answers = stored_answers(source, follower.so_far, summary.score, cause=cause(diagnosis))
+    for label, text in answers.lines():
+        if label in ANSWERS:
+            print(f"{ANSWERS[label]}: {text}")
 
 
 def _read_hypotheses(path: Path) -> Sequence[Sequence[Mapping[str, Any]]]:

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from dig.errors import TraceError
 from dig.graph.history import CONSUME
@@ -138,8 +139,8 @@ def _activation(explainer: Explainer, id: str) -> Facts:
         "ended": {"record": end.t, "ts": end.ts} if end else None,
         "usage": end.usage if end else None,
         "error": end.error if end else None,
-        "stack": next(filter(None, (_stack(row, id) for row in run.incidents)), ""),
-        "asks": next((row.detail.get("asks") for row in run.incidents if _waits(row, id)), None),
+        "stack": str(_detail(run, STACK, id).get("text") or ""),
+        "asks": _detail(run, WAITS, id).get("asks"),
         "inputs": [
             {"event": event.id, "fate": fates.get(event.id), "type": event.type, "by": event.by,
              "agent": event.agent, "payload": event.payload, "counts": counts.get(event.id, "")}
@@ -166,16 +167,11 @@ def _counts(path: Path) -> dict[str, str]:
     }
 
 
-def _waits(row: IncidentRow, activation: str) -> bool:
-    is_wait = row.what == WAITS and isinstance(row.detail, Mapping)
-    return is_wait and row.detail.get("activation") == activation
-
-
-def _stack(row: IncidentRow, activation: str) -> str:
-    """The stack trace of an activation in an incident; else empty."""
-    detail = row.detail if isinstance(row.detail, Mapping) else {}
-    is_its = row.what == STACK and detail.get("activation") == activation
-    return str(detail.get("text") or "") if is_its else ""
+def _detail(run: RecordedRun, what: str, activation: str) -> Mapping[str, Any]:
+    """The detail of the first incident of a kind about an activation; empty: there is none."""
+    details = (row.detail for row in run.incidents if row.what == what)
+    own = (each for each in details if isinstance(each, Mapping))
+    return next((each for each in own if each.get("activation") == activation), {})
 
 
 def _agent(explainer: Explainer, agent: str) -> Facts:

@@ -93,7 +93,7 @@ class GraphPanel:
         # Marks come last, so that no edge crosses a mark.
         marks: list[Shape] = []
         for link in ordered:
-            kind = link_kind(link)
+            kind = palette.PRODUCTIVE if link.is_productive else link.fate or palette.SEEN
             self.used[kind] = None
             curve = self._curve(link, kind, ports[link])
             yield curve
@@ -255,13 +255,6 @@ def lane_name(lane: Lane, selection: Selection) -> str:
         return "outside"
     alike = sum(shown == lane for shown in selection.alike.values())
     return (one_line(lane, 24) or "''") + (f" and {alike:,} alike" if alike else "")
-
-
-def link_kind(link: DrawnEdge) -> str:
-    """The kind of an edge: a key of `palette.LINKS`."""
-    if link.is_productive:
-        return palette.PRODUCTIVE
-    return link.fate or palette.SEEN
 
 
 def finding_kind(finding: Finding | FindingRow) -> palette.FindingLabel:

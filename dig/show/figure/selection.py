@@ -155,7 +155,10 @@ def select(source: Source, part: RunPart) -> Selection:
         if finding is not None:
             last += [min(finding.t, until), *(heal.t for heal in heals)]
         span = (min(map(moment, ordered.values())), max(last))
-    findings = [finding] if finding else _visible_findings(source, span, nodes.keys() | turns)
+    drawn, findings = nodes.keys() | turns, [finding] if finding else []
+    for each in source.findings if finding is None else ():
+        if span[0] <= each.t <= span[1] and not ((ids := about(each)) and drawn.isdisjoint(ids)):
+            findings.append(each)
     heals = [heal for heal in heals if span[0] <= heal.t <= span[1]]
     selection = Selection(ordered, tuple(links), turns, until, span, findings, heals)
     if part.fold or (part.fold is None and len(source.agents) > MANY_LANES):
@@ -168,14 +171,6 @@ def select(source: Source, part: RunPart) -> Selection:
             "most; try --from and --to, --focus ID, --finding T, --fold, or --cleaned"
         )
     return selection
-
-
-def _visible_findings(
-    source: Source, span: tuple[int, int], drawn: set[str]
-) -> list[FindingRow | Finding]:
-    first, last = span
-    findings = [finding for finding in source.findings if first <= finding.t <= last]
-    return [f for f in findings if not (subject := about(f)) or drawn.intersection(subject)]
 
 
 def _finding(source: Source, part: RunPart) -> FindingRow | Finding | None:

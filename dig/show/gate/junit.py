@@ -18,7 +18,6 @@ from dig._util.text import cut, one_line, safe_text
 from dig.detectors.patterns import BY_NAME
 from dig.traces.journal.segments import trace_path
 
-from .checked import UnreadRun
 from .quality_gate import RunVerdict
 from .reports import CheckReport, ending, entry_lines, failure_text, run_lines
 
@@ -35,7 +34,10 @@ def junit_lines(report: CheckReport) -> Iterator[str]:
         path = str(verdict.run.path)
         _run(root, verdict, path if names.count(name) > 1 or not name.strip() else name)
     for unread in report.unread:
-        _unread(root, unread)
+        suite = _suite(root, unread.path, str(unread.path), 0)
+        case = _case(suite, str(unread.path), "the trace can be read")
+        _say(case, "error", type(unread.error).__name__, unread.error.reason, str(unread.error))
+        _close(suite, "", str(unread.error))
     XML.indent(root)
     yield '<?xml version="1.0" encoding="UTF-8"?>'
     yield XML.tostring(root, encoding="unicode")
@@ -67,14 +69,6 @@ def _judge(case: XML.Element, verdict: RunVerdict, pattern: str) -> None:
         _say(case, "failure", pattern, cut([group.title for group in failing], "; "), text)
     elif groups and reasons.total() == len(groups):
         XML.SubElement(case, "skipped", message=_xml("; ".join(map(str, reasons))))
-
-
-def _unread(root: XML.Element, unread: UnreadRun) -> None:
-    name = str(unread.path)
-    suite = _suite(root, unread.path, name, 0)
-    case = _case(suite, name, "the trace can be read")
-    _say(case, "error", type(unread.error).__name__, unread.error.reason, str(unread.error))
-    _close(suite, "", str(unread.error))
 
 
 def _suite(root: XML.Element, path: Path, name: str, seconds: float) -> XML.Element:

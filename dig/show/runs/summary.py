@@ -288,6 +288,7 @@ def stored_answers(
         return FiveAnswers()
     side = read_beside(path, SIDE)
     began, injections = side.get("began"), read_beside(path, RESULT).get("injections")
+    is_simulated = side.get("agents_are") == "simulated" and not side.get("gates")
     fields, figures = dict(score) if isinstance(score, Mapping) else {}, figures_text(score)
     if not fields.get("says") and figures:
         fields["says"] = f"Its score is: {figures}."
@@ -296,13 +297,8 @@ def stored_answers(
         place=safe_text(path) if place is None else place, spent=cost_text(sums),
         cause={"says": cause.says, "agent": cause.agent} if cause else None,
         date=partial(_date, began if isinstance(began, str) else ""),
-        injections=injections if isinstance(injections, list) else (), can_try=can_try(side),
+        injections=injections if isinstance(injections, list) else (), can_try=is_simulated,
     )  # fmt: skip
-
-
-def can_try(side: Mapping[str, Any]) -> bool:
-    """Whether changes of a run can be tried at once, because the agents are simulated."""
-    return side.get("agents_are") == "simulated" and not side.get("gates")
 
 
 def figures_text(score: object) -> str:
