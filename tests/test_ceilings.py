@@ -20,7 +20,7 @@ LINES = {
     "_util": 779,
     "adapters": 12_295,
     "cli": 2_751,
-    "detectors": 5_560,
+    "detectors": 5_580,
     "diagnosis": 6_983,
     "faults": 1_222,
     "graph": 2_658,
