@@ -17,12 +17,6 @@ from .words import AgentWords
 LEFT = CalledOffError("the caller wants no more of the answer")
 """The reason in a trace for a stream that was left before its end."""
 
-FORGOTTEN = CalledOffError("too many tasks wait for an answer, and this one waits longest")
-"""The reason in a trace for a task that is not waited for any more."""
-
-MOST_WAITING = 1_000
-"""The number of tasks of a team that are known to wait for somebody's answer."""
-
 BUDGET = "the budget of the request is used up"
 """The text of the error that the caller of an agent gets at a limit."""
 
@@ -58,13 +52,17 @@ class TaskCall(HookedCall):
         if self.is_asking:  # it had its answer by another way, and goes on
             self.resume(None)
         self.guard.run(self.reading.take, event, default=None)
-        if self.reading.end == "answer":
-            return await self.hand_over(self.reading.payload)
-        if self.reading.end == "asks":
-            await self._ask()
-        elif self.reading.end:
-            kind = CalledOffError if self.reading.end == "canceled" else A2AClientError
-            self.fail(kind(f"the task was {self.reading.end}: {self.reading.payload}"))
+        end, payload = self.reading.end, self.reading.payload
+        if end == "answer":
+            return await self.hand_over(payload)
+        if end == "asks" and self._caller is not None:
+            await self.hand_over({"$asks": payload})
+        elif end == "asks":  # it waits until a message about the task comes
+            self.is_asking = True
+            self.guard.run(self.turn.waits, payload, default=None)
+        elif end:
+            kind = CalledOffError if end == "canceled" else A2AClientError
+            self.fail(kind(f"the task was {end}: {payload}"))
         return False
 
     async def hand_over(self, payload: Any) -> bool:
@@ -82,14 +80,6 @@ class TaskCall(HookedCall):
         """Go on after a question, with the answer."""
         self.is_asking, self.reading = False, AgentWords()
         self.guard.run(self.turn.resumes, payload, default=None)
-
-    async def _ask(self) -> None:
-        if self._caller is None:
-            self.is_asking = True
-            # Until a message about the task comes.
-            self.guard.run(self.turn.waits, self.reading.payload, default=None)
-        else:
-            await self.hand_over({"$asks": self.reading.payload})
 
     def receive_error(self, error: Exception) -> None:
         """Trace an error that the SDK has made to the error of the agent.
@@ -148,21 +138,3 @@ async def read(call: TaskCall, items: AsyncGenerator[Any, None]) -> AsyncGenerat
         if not (call.is_asking or call.is_served):
             call.fail(LEFT)
         await items.aclose()
-
-
-class WaitingTasks:
-    """Calls with waiting agents, by task; the longest waiting first."""
-
-    def __init__(self) -> None:
-        self._calls: dict[str, TaskCall] = {}
-
-    def note(self, call: TaskCall) -> None:
-        """Remember a call with a waiting agent."""
-        if call.is_asking:
-            self._calls[call.reading.task] = call
-        if len(self._calls) > MOST_WAITING:
-            self._calls.pop(next(iter(self._calls))).fail(FORGOTTEN)
-
-    def take(self, task: str | None) -> TaskCall | None:
-        """Take the call of a waiting task; ``None``: no task waits."""
-        return self._calls.pop(task or "", None)

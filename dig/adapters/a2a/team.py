@@ -25,8 +25,14 @@ from dig.adapters.base import (
 )
 from dig.errors import BudgetStop, SettingsError
 
-from .calls import BUDGET, TaskCall, WaitingTasks, calls, read
+from .calls import BUDGET, TaskCall, calls, read
 from .words import ENDS, LINK, annotated, new_link, payload_of
+
+FORGOTTEN = CalledOffError("too many tasks wait for an answer, and this one waits longest")
+"""The reason in a trace for a task that is not waited for any more."""
+
+MOST_WAITING = 1_000
+"""The number of tasks of a team that are known to wait for somebody's answer."""
 
 CANCELED = CalledOffError("the task was canceled")
 """The reason in a trace for a task that waited for an answer and was canceled."""
@@ -85,7 +91,8 @@ class WatchedMembers:
 
     def __init__(self, session: Session, members: Iterable[Member]) -> None:
         """Have the messages of clients and executors monitored from now on."""
-        self._session, self._waiting = session, WaitingTasks()
+        self._session = session
+        self._waiting: dict[str | None, TaskCall] = {}  # by task; the longest waiting first
         patches = Patches()
         self.restore = patches.restore
         for name, agent, is_served in members:
@@ -104,7 +111,7 @@ class WatchedMembers:
         turn = next((turn for turn in enclosing() if turn.is_open), None)
         session: Session = self._session if turn is None else turn.guard.session
         payload, link = session.guard.call(payload_of, request.message, default=None), new_link()
-        call = self._waiting.take(request.message.task_id)
+        call = self._waiting.pop(request.message.task_id, None)
         if call is None:
             call = TaskCall(session, name, payload, may_bounce=False, traceparent=link)
             try:
@@ -124,7 +131,7 @@ class WatchedMembers:
                     yield item
         finally:
             del calls[link]
-            self._waiting.note(call)
+            self._note_waiting(call)
 
     async def _execute(
         self, original: Callable[..., Awaitable[None]], name: str, context: Any, queue: Any
@@ -146,12 +153,11 @@ class WatchedMembers:
         call = calls.get(str(link))
         if call is not None and call.guard in self._session.guards and not call.is_served:
             call.is_served = True  # the event of the client's call is there already
-        elif (call := self._waiting.take(context.task_id)) is not None:
+        elif (call := self._waiting.pop(context.task_id, None)) is not None:
             call.resume(payload)
         else:
             link = link if isinstance(link, str) else None
-            call = TaskCall(self._session, name, payload, traceparent=link)
-            with call:
+            with (call := TaskCall(self._session, name, payload, traceparent=link)):
                 await call.begin()
         with call:
             outlet = WatchedQueue(queue, call)
@@ -166,7 +172,7 @@ class WatchedMembers:
                         outlet.call_again()
                 if not (outlet.is_back or call.is_asking):
                     outlet.is_back = await call.hand_over(call.reading.payload)
-        self._waiting.note(call)
+        self._note_waiting(call)
 
     def _annotated(self, context: Any, call: TaskCall) -> Any:
         """The context of an executor, with the notes for the turn."""
@@ -181,10 +187,16 @@ class WatchedMembers:
     ) -> Any:
         """Report the cancellation of a waiting task."""
         result = await original(context, *args)
-        call = self._waiting.take(getattr(context, key))
-        if call is not None:
+        if (call := self._waiting.pop(getattr(context, key), None)) is not None:
             call.fail(CANCELED)
         return result
+
+    def _note_waiting(self, call: TaskCall) -> None:
+        """Remember a call with a waiting agent."""
+        if call.is_asking:
+            self._waiting[call.reading.task] = call
+        if len(self._waiting) > MOST_WAITING:
+            self._waiting.pop(next(iter(self._waiting))).fail(FORGOTTEN)
 
 
 class WatchedQueue(EventQueue):  # type: ignore[misc]
@@ -201,11 +213,9 @@ class WatchedQueue(EventQueue):  # type: ignore[misc]
 
     async def enqueue_event(self, event: Any) -> None:
         """Report an event, and pass on all but an answer sent back."""
-        if self.is_back:  # what follows an answer that came back is as early
-            return
-        call = self._call
-        if self._is_again and isinstance(event, Task) and event.status.state not in ENDS:
-            return  # the task is there already
+        call, is_begun = self._call, isinstance(event, Task) and event.status.state not in ENDS
+        if self.is_back or (self._is_again and is_begun):
+            return  # as early as the answer that came back, or a task that is there already
         call.may_bounce = isinstance(event, Message) or not call.reading.has_artifacts
         if await call.take(event):
             self.call_again()

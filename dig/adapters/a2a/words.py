@@ -88,11 +88,9 @@ class AgentWords:
             self.words += words_of(event.artifact.parts)
             self.has_artifacts = True
         elif isinstance(event, Task | TaskStatusUpdateEvent):
-            if isinstance(event, Task):
-                self.task = event.id
-                self.words += [word for it in event.artifacts for word in words_of(it.parts)]
-            else:
-                self.task = event.task_id
+            self.task = event.id if isinstance(event, Task) else event.task_id
+            artifacts = getattr(event, "artifacts", ())  # a task has them
+            self.words += [word for it in artifacts for word in words_of(it.parts)]
             state = event.status.state
             self.state, self.end = TaskState.Name(state), ENDS.get(state, "")
             if self.end:

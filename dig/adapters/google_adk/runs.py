@@ -111,8 +111,7 @@ class Invocation:
 
     def call_of(self, agent: BaseAgent, ctx: InvocationContext) -> HookedCall:
         """The waiting call of an agent, or a new call."""
-        call = self.waiting.pop(agent.name, None)
-        if call is not None:
+        if (call := self.waiting.pop(agent.name, None)) is not None:
             return call
         # ADK begins a task between two steps of the agent that has given it.
         asker = self.asking.get(agent.name)
@@ -310,11 +309,8 @@ class AgentPlugin(BasePlugin):  # type: ignore[misc]
         Raises:
             LlmCallsLimitExceededError: The budget is used up.
         """
-        if self._session.budget is None or self._is_last:
-            self._is_last = False
-            return
-        account = self._call.refused()
-        if account is not None:
+        is_free, self._is_last = self._session.budget is None or self._is_last, False
+        if not is_free and (account := self._call.refused()) is not None:
             raise LlmCallsLimitExceededError(account.note)
 
 

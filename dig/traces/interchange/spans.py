@@ -23,7 +23,7 @@ from .span_rows import SpanRow
 from .span_words import AGENT, Side
 from .workflow_spans import with_agents
 
-NO_AGENT = f"has spans, but none that names an agent ({', '.join(AGENT[:2])})"
+NO_AGENT = "has spans, but none that names an agent (gen_ai.agent.name, agent.name)"
 """The reason not to read a file, such as one with spans of models alone."""
 
 _HANDOFF_TOOLS = ("transfer_to_agent", "handoff")
