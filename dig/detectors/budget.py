@@ -123,6 +123,8 @@ AsBudget: TypeAlias = TeamBudget | Mapping[str, Any]
 """A budget, or a table of its limits: `{"turns": 20}`."""
 
 UNITS = {"turns": "{:,} turns", "tokens": "{:,} tokens", "dollars": "${:,.2f}", "seconds": "{:g} s"}
+METERED = frozenset(("tokens", "dollars"))
+"""The limits that need the usage of models."""
 
 
 def limit_text(detail: Mapping[str, Any]) -> str:
@@ -132,6 +134,7 @@ def limit_text(detail: Mapping[str, Any]) -> str:
         share = detail["spent"] / detail["most"]
     except (KeyError, TypeError, ValueError, ZeroDivisionError):  # a trace may hold anything
         return "stopped at a limit of the budget"
+    text = text[:-1] if text in ("1 turns", "1 tokens") else text
     text += " of the whole team" if detail.get("scope") == "team" else ""
     if detail.get("unpriced") is not None:
         text += f", since there is no price for {one_line(detail['unpriced'], 80)}"

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from dig._util.ranges import NOTHING, RangeSet, union
 from dig._util.redaction import masking_logger
-from dig.detectors.budget import ANY_MODEL, UNITS, TeamBudget, limit_text
+from dig.detectors.budget import ANY_MODEL, METERED, UNITS, TeamBudget, limit_text
 from dig.errors import BudgetExceeded
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import base_name
@@ -27,6 +27,9 @@ ALARM_SHARE = 0.8
 
 LEAST_FORGOTTEN = 256
 """The number of accounts from which on those of evicted requests are forgotten."""
+
+MOST_UNMETERED = 50
+"""The turns without any usage after which a limit of tokens or dollars is told to count nothing."""
 
 MOST_OUTPUTS = 10
 """The number of outputs to the entry agent that are kept for the caller."""
@@ -133,6 +136,8 @@ class TeamSpending:
         self._latest: tuple[RangeSet, list[Account]] = NOTHING, []
         self.due: list[dict[str, Any]] = []
         self.limited: list[Account] = []
+        # Turns left without usage; 0 once it was told or missed, or where no limit needs it.
+        self._unmetered = 0 if budget.named_limits.isdisjoint(METERED) else MOST_UNMETERED
 
     def join_team(self, other: TeamSpending) -> None:
         """Count all requests together with another run, maybe on other threads."""
@@ -222,8 +227,10 @@ class TeamSpending:
             self.limited.append(account)
             self.due.append({**account.reached, "stage": "stopped"})
 
-    def answered(self, accounts: Iterable[Account]) -> None:
+    def answered(self, accounts: Sequence[Account]) -> None:
         """Note an accepted answer to some requests."""
+        if accounts and self._unmetered:
+            self._warn_unmetered()
         for account in accounts:
             account.is_answered = True
             if account.stage in ("stopped", "asked", "last"):
@@ -239,6 +246,17 @@ class TeamSpending:
                 if not account.entry:
                     account.entry = base_name(agent)
             self._count(accounts, "turns", 1)
+            if self._unmetered:
+                self._unmetered -= 1
+                if not self._unmetered:
+                    self._warn_unmetered()
+
+    def _warn_unmetered(self) -> None:
+        self._unmetered = 0
+        logger.warning(
+            "dig: no agent has told of its usage, so a limit of tokens or dollars counts nothing; "
+            "a team of functions tells by dig.report_usage(model=.., input_tokens=..)"
+        )
 
     def take_due(self) -> list[dict[str, Any]]:
         """The details of the incidents to be written down now; warnings are logged, too."""
@@ -285,6 +303,8 @@ class TeamSpending:
             for account in (*accounts, *self._team):
                 account.unpriced = account.unpriced or model or "a model without a name"
                 account.alarms["dollars"] = 0
+        if tokens or dollars:
+            self._unmetered = 0
         self._count(accounts, "tokens", tokens)
         self._count(accounts, "dollars", dollars)
         for name, value in usage.items():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -66,6 +68,34 @@ def test_a_ring_is_stopped_and_the_entry_agent_hands_back(mode: Any) -> None:
         graph.apply(record)
         so_far(record)
     assert so_far.counts["failed turns"] == 0
+
+
+def test_a_stopped_task_that_nobody_awaits_leaves_no_traceback_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The agent that would have awaited it has been stopped, too; its own errors are logged."""
+    team: dict[str, Any] = {}
+
+    async def a(message: str) -> str:
+        tasks = [asyncio.create_task(team[agent](message)) for agent in "bcd"]
+        await asyncio.wait(tasks)
+        return str(tasks[0].result())
+
+    async def b(message: str) -> str:
+        return message
+
+    async def d(message: str) -> str:
+        raise ValueError("d is broken")
+
+    team.update(a=a, b=b, c=b, d=d)
+    for turns in (1, 4):
+        dig.wrap(team, budget={"turns": turns})
+        with suppress(dig.BudgetExceeded):
+            asyncio.run(team["a"]("?"))
+        dig.unwrap(team)
+        gc.collect()
+    logged = [str(record.exc_info) for record in caplog.records if record.name == "asyncio"]
+    assert len(logged) == 1 and "d is broken" in logged[0]
 
 
 def test_no_agent_can_catch_the_stop() -> None:
@@ -158,6 +188,31 @@ def test_tokens_and_dollars_are_added_up(
     dig.unwrap(team)
     assert session.statistics().turns == 1 + calls
     assert answer == (5 if calls == 5 else -1)
+
+
+@pytest.mark.parametrize(("use", "warnings"), [({}, 1), ({"input_tokens": 5}, 0)])
+def test_a_limit_of_tokens_that_counts_nothing_is_told_once(
+    use: dict[str, float], warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By the first answer without usage; a team that tells of it, and a limit of turns, are not."""
+    for budget in ({"tokens": 1000}, TURNS):
+        team = dig.wrap(spender("small", **use), budget=budget)
+        for _ in range(2):
+            asyncio.run(team["a"]("?"))
+        dig.unwrap(team)
+    lines = [line for line in caplog.messages if "no agent has told of its usage" in line]
+    assert len(lines) == warnings
+
+
+def test_a_ring_under_a_limit_of_tokens_is_told_before_any_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A team that never answers is what the limit is for."""
+    team = dig.wrap(ring("half"), budget={"tokens": 1000, "turns": 100})
+    asyncio.run(team["a"]("?"))
+    dig.unwrap(team)
+    told = [line for line in caplog.messages if "dig: " in line]
+    assert "no agent has told of its usage" in told[0] and len(told) == 2
 
 
 def test_a_model_without_a_price_counts_as_all_the_dollars() -> None:

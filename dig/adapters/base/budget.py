@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from dig.detectors.budget import TeamBudget
+from dig.detectors.budget import METERED, TeamBudget
 from dig.graph.records import BUDGET, NOTICE
 from dig.monitor.messages import Answered, Effect, Output
 from dig.runtime.spending import Account, TeamSpending
@@ -38,7 +38,7 @@ class SessionBudget:
         Raises:
             SettingsError: The team cannot be stopped, or does not report the use of tokens.
         """
-        self.is_metered = not budget.named_limits.isdisjoint(("tokens", "dollars"))
+        self.is_metered = not budget.named_limits.isdisjoint(METERED)
         needed = {"stop", "meter"} if self.is_metered else {"stop"}
         demand(needed, capabilities, f"to keep a budget: {team}")
         self.guard, self.partial = guard, 0

@@ -7,7 +7,7 @@ with a group that contains it.
 
 from __future__ import annotations
 
-from asyncio import CancelledError  # noqa: TID251  wrapped teams may run without anyio
+from asyncio import CancelledError, Task, current_task  # noqa: TID251  teams may lack anyio
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import CancelledError as FutureCancelledError
@@ -100,6 +100,20 @@ def links(error: BaseException) -> Iterator[BaseException]:
         before = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
         if before is not None:
             waiting.append(before)
+
+
+def make_stop() -> BudgetStop:
+    """Make the stop of a call, without a traceback in the log for a task left alone."""
+    with suppress(RuntimeError):  # there is no loop of asyncio here
+        if (task := current_task()) is not None:
+            task.add_done_callback(_retrieve_stop)
+    return BudgetStop()
+
+
+def _retrieve_stop(task: Task[Any]) -> None:
+    # To ask for the exception is to retrieve it, and another one must stay for the log.
+    if isinstance(getattr(task, "_exception", None), BudgetStop):
+        task.exception()
 
 
 def is_stop(error: BaseException) -> bool:

@@ -11,10 +11,11 @@ from functools import partial
 from inspect import iscoroutine
 from typing import TYPE_CHECKING, Any
 
-from dig.errors import BudgetExceeded, BudgetStop
+from dig.errors import BudgetExceeded
 from dig.graph.records import HANDOFF, TOOL, TOOL_CALL, Failure
 
 from .agent_instances import Seats
+from .call_errors import make_stop
 from .context import inside
 from .guard import in_step
 from .patching import NOTE
@@ -229,7 +230,7 @@ class Call:
         turn = self.guard.run(self._begin_if_allowed, default=None)
         if self._refused is not None:
             # A request that has no turn at all has no agent to hand anything back.
-            raise self._refused.exceeded() if self._caller is None else BudgetStop
+            raise self._refused.exceeded() if self._caller is None else make_stop()
         return turn or Turn(self.guard, self._session.holds, "", ())
 
     def _begin_turn(self) -> Turn:
