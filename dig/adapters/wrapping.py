@@ -86,7 +86,7 @@ def wrap(
         usual: The usual findings of the team: the file that `digmon learn` made, or counts.
         detectors: Further detectors, beside the standard ones or those of the setup.
         gates: Further gates, asked about each event of an agent before its release.
-        policy: The policy about findings, or the TOML file with it (docs/policy.md).
+        policy: The policy about findings, or a TOML file with all settings (docs/policy.md).
         approve: Asks a person about healing where the policy says so, on a thread of its own.
         budget: The budget of requests, such as `{"turns": 20}` (docs/policy.md).
         setup: The further settings of the run; by default the standard detectors and healers.
@@ -109,28 +109,29 @@ def wrap(
         JournalError: The run directory cannot be made.
         SettingsError: The team cannot be wrapped, or an option does not fit; nothing was changed.
     """
-    parts = {"limits": limits, "policy": _policy(policy, detectors), "approve": approve}
+    parts = {"limits": limits, "approve": approve}
     more: dict[str, Any] = {"on_finding": on_finding, "same_work": same_work}
     _check(setup=setup, adapter=adapter, sink=sink, contents=contents, **more, **parts)
-    setup = _setup(setup, keep, parts, detectors, gates).ruled(None, budget)
+    setup = _setup(setup, policy, keep, parts, detectors, gates).ruled(None, budget)
     if id(team) in _wrapped or is_switched_off(setup):
         return team
     mode = switch_mode(mode, setup)
     plan = _plan(adapter or adapter_of(team), team, options, sample)
     setup = fit_setup(_with_usual(setup, plan, usual), mode, plan.capabilities)
     files = _Files(_directory(journal, plan, mode, setup, segment_bytes))
-    sinks = (files, sink, None if plan.served else _alarm_sink(on_alarm))
+    sinks = (files, sink, None if plan.served else _alarm_sink(on_alarm, policy))
     make = partial(_session, plan, setup, sinks, mode=mode, require=require, **more)
     return cast(_T, _attach(team, plan, make, files, _Export(plan, otlp, contents=contents)))
 
 
-def _alarm_sink(on_alarm: OnAlarm | None) -> Sink | None:
-    """The sink for alarms; ``None``: nobody wants any."""
-    if on_alarm is None:
+def _alarm_sink(on_alarm: OnAlarm | None, policy: Policy | str | Path | None) -> Sink | None:
+    """The sink for alarms, maybe of a file with settings; ``None``: there are no alarms."""
+    file = Path(policy) if isinstance(policy, str | Path) else None
+    if on_alarm is None and file is None:
         return None
     from dig.runtime.alerts import Alerts
 
-    alerts = Alerts.of(on_alarm)
+    alerts = Alerts.load((), file) if on_alarm is None else Alerts.of(on_alarm)
     return None if alerts is None else alerts.sink()
 
 
@@ -241,27 +242,34 @@ def _check(**arguments: Any) -> None:
             raise SettingsError(f"{name}={value!r:.60} is no {expected}")
 
 
-def _policy(policy: Policy | str | Path | None, detectors: Iterable[Any]) -> Policy | None:
-    """The policy, maybe from a file, and maybe about further detectors."""
-    if not isinstance(policy, str | Path):
-        return policy
+def _read_settings(file: Path, detectors: Iterable[Any]) -> tuple[Policy, Thresholds]:
+    """Read a policy, maybe about further detectors, and thresholds as the commands do."""
     from dig.detectors.policy_settings import load_policy
 
-    return load_policy(Path(policy), patterns=[str(detector.pattern) for detector in detectors])
+    patterns = [str(detector.pattern) for detector in detectors]
+    return load_policy(file, patterns=patterns), Thresholds.load((), file)
 
 
 def _setup(
-    setup: Setup | None, keep: int | None, parts: Mapping[str, Any],
-    detectors: Sequence[Detector | type[Detector]], gates: Sequence[Gate],
+    setup: Setup | None, policy: Policy | str | Path | None, keep: int | None,
+    parts: Mapping[str, Any], detectors: Sequence[Detector | type[Detector]], gates: Sequence[Gate],
 ) -> Setup:  # fmt: skip
     """The setup of a call of `wrap`, with replacements by other arguments."""
     if setup is not None and keep != KEEP:
         raise SettingsError(f"keep={keep!r} beside a setup: it goes into that, Setup(keep=...)")
+    thresholds = Thresholds()
+    if isinstance(policy, str | Path):
+        policy, thresholds = _read_settings(Path(policy), detectors)
+    _check(policy=policy)
     setup = setup or Setup(
-        "wrapped", keep=keep, limits=Thresholds().limits,
-        detectors=standard, healers=standard_healers, ladder=True,
+        "wrapped", keep=keep, limits=thresholds.limits, budget=thresholds.budget,
+        detectors=standard, healers=partial(
+            standard_healers, cooldown_s=thresholds.cooldown_s, designate=thresholds.designate
+        ),
+        ladder=True,
     )  # fmt: skip
-    setup = replace(setup, **{name: part for name, part in parts.items() if part is not None})
+    given = {**parts, "policy": policy}
+    setup = replace(setup, **{name: part for name, part in given.items() if part is not None})
     if detectors:
         make = setup.detectors
         further = [it() if isinstance(it, type) else it for it in detectors]

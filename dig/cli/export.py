@@ -77,7 +77,7 @@ def import_(
         str | None, typer.Option(help="One of {formats}; else as the file looks.")
     ] = None,
 ) -> None:
-    """Make a trace of what another program recorded, or of the journals of several processes.
+    """Make a trace of a record of another program.
 
     That is a session of Claude Code, a team's config.json, an ATIF trajectory, a graph of the
     reference implementation (schema dig.graph.v2), spans of OpenTelemetry (those of several

@@ -27,7 +27,7 @@ def hooks(
     contents: Annotated[bool, typer.Option("--contents", help="Keep agents' words.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Watch Claude Code by hooks in `.claude/settings.json`, or hold agents, once each.
+    """Watch Claude Code by hooks, or hold its agents, once each.
 
     `install` and `remove` show the change of the file, and ask. `watch` keeps a journal of each
     session until Ctrl-C. Without it the hooks let everything pass.

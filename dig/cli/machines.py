@@ -96,9 +96,10 @@ def serve(
     credentials: Creds = None,
     runs: Runs = Path("runs"),
 ) -> None:
-    """Hold, look at, heal and journal a session between agents on several machines.
+    """Own a session between agents on several machines.
 
-    Start two for fail-over. Ctrl-C gives the session back; it goes on wherever another one serves.
+    Their messages are held, looked at, healed and journalled here. Start two for fail-over.
+    Ctrl-C gives the session back; it goes on wherever another one serves.
     """
     from dig.adapters.nats.serving import serve, serve_all
     from dig.adapters.nats.session import Terms
@@ -174,7 +175,7 @@ def agent(
     credentials: Creds = None,
     runs: Runs = Path("runs"),
 ) -> None:
-    """Serve agents of a session in this process until Ctrl-C, on any machine.
+    """Serve agents of a session in this process until Ctrl-C.
 
     The same name may be served by several processes: they share its work.
     """
@@ -213,7 +214,7 @@ def ask(
     credentials: Creds = None,
     runs: Runs = Path("runs"),
 ) -> None:
-    """Give a session a problem, wait for the answer, and print the answer as JSON."""
+    """Give a session a problem, and print the answer as JSON."""
     from dig.adapters.nats.client import ask
 
     try:
@@ -232,7 +233,7 @@ def ask(
 def sessions(
     nats: Nats = None, credentials: Creds = None, runs: Runs = Path("runs"), as_json: AsJson = False
 ) -> None:
-    """List the sessions of a server with their owners; with --json also times and batches."""
+    """List the sessions of a server; --json has times and batches."""
     from rich.console import Console
 
     async def run(client: "Client") -> None:
@@ -273,7 +274,7 @@ def pull(
     ] = False,
     credentials: Creds = None,
 ) -> None:
-    """Write the journals of sessions as run directories, and follow until Ctrl-C.
+    """Write sessions' journals as run directories, until Ctrl-C.
 
     `digmon view`, `check`, `why`, `report` and `fork` take them like any run.
     """

@@ -32,9 +32,9 @@ def demo(
     speed: Annotated[float, typer.Option(help="How many times faster than real time.")] = 10,
     runs: Runs = Path("runs"),
 ) -> None:
-    """Watch six simulated agents count numbers, and the same team unwatched.
+    """Watch six simulated agents, and the same team unwatched.
 
-    It needs no key and no network. At the end it says where the page is.
+    They count numbers. It needs no key and no network. At the end it says where the page is.
     """
     print(
         "Six agents without a language model count numbers. Their times are simulated, and pass\n"
@@ -187,7 +187,7 @@ def _settings() -> Observation:
 def init(
     file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("digmon.toml"),
 ) -> None:
-    """Write a file of settings with comments: policy, budget and thresholds.
+    """Write a file of settings: policy, budget, alerts, thresholds.
 
     All of it is commented out, so the file changes nothing until a line is taken in. It goes to
     `--config` of commands, and to `policy=` of `dig.wrap`.
@@ -208,9 +208,9 @@ def _settings_lines() -> Iterator[str]:
     from dig.detectors.thresholds import Thresholds
 
     yield from (
-        "# Settings of dig-monitor. digmon run TASK --config FILE uses all tables;",
-        "# dig.wrap(team, policy=FILE) uses [policy] and [budget], digmon check --config FILE",
-        "# uses [policy]. In pyproject.toml the tables are [tool.digmon.policy] and so on.",
+        "# Settings of dig-monitor, for dig.wrap(team, policy=FILE) and --config FILE of all",
+        "# commands. Of a stored run digmon check uses [policy] alone: a trace has its own",
+        "# thresholds. In pyproject.toml the tables are [tool.digmon.policy] and so on.",
         "",
         "[policy]",
         "# What is done about findings of a pattern: off, observe, ask or heal.",
@@ -223,6 +223,10 @@ def _settings_lines() -> Iterator[str]:
         "# turns = 40",
         "# tokens = 100000",
         "# seconds = 600.0",
+        "",
+        "[alerts]",
+        "# Where errors and warnings go: log, webhook:URL, slack:env:SLACK_HOOK, command:CMD.",
+        '# to = ["log"]',
         "",
         "[thresholds]",
     )

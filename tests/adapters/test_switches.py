@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,9 @@ from dig.detectors.finding import Finding
 from dig.detectors.protocols import Detector
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Emit, Record
+from dig.graph.records import Emit, Limits, Record
 from dig.monitor.messages import Hold, Pending
+from dig.traces.journal.reader import TRACE
 from tests.helpers import Recorder
 
 
@@ -151,3 +154,37 @@ def test_a_policy_may_be_named_by_its_file(tmp_path: Path) -> None:
     assert shouts and all(finding.silenced for finding in shouts)
     with pytest.raises(SettingsError, match="missing"):
         dig.wrap({"ann": ann}, policy=tmp_path / "missing.toml")
+
+
+def test_a_team_reads_a_file_of_settings_as_the_commands_do(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Thresholds, a budget and alerts of the file hold; arguments of `wrap` stand above them."""
+    file = tmp_path / "digmon.toml"
+    file.write_text(
+        '[policy]\nRSP = "off"\n[budget]\nturns = 1\n[alerts]\nto = ["log"]\n'
+        "[thresholds]\nreroute_limit = 7\nheals_per_run = 9\ncooldown_s = 2\n"
+    )
+    team: dict[str, Any] = {"bob": ann}
+
+    async def asks(question: str) -> Any:
+        return await team["bob"](question)
+
+    team["ann"] = asks
+    dig.wrap(team, policy=file, journal=tmp_path / "runs")
+    with pytest.raises(dig.BudgetExceeded):
+        anyio.run(team["ann"], "?")
+    directory = dig.session_of(team).directory
+    assert directory is not None
+    dig.unwrap(team)
+    first = json.loads((directory / TRACE).read_text().splitlines()[0])
+    assert first["limits"]["reroute_limit"] == 7
+    assert first["journal"]["budget"]["per_run"] == 9
+    assert first["journal"]["healers"] == {}  # it only observes
+    until = time.monotonic() + 10  # alarms are sent by a thread of their own
+    while not any("FAIL request" in line for line in caplog.messages):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    team = dig.wrap({"ann": ann}, policy=file, limits=Limits(reroute_limit=4))
+    assert dig.session_of(team).monitor.graph.run.limits.reroute_limit == 4
+    dig.unwrap(team)

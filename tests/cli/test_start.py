@@ -133,6 +133,13 @@ def test_each_setting_of_init_can_be_taken_in(call: Any, tmp_path: Path) -> None
     assert Thresholds.load((), file, {}) == Thresholds()
 
 
+def test_no_line_of_the_list_of_commands_is_cut(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    _, shown, _ = call("--help")
+    assert "  demo  " in shown and "..." not in shown.replace("[ARGS]...", "")
+
+
 def test_help_shows_options_in_groups(call: Any) -> None:
     _, shown, _ = call("run", "--help")
     headings = [line for line in shown.splitlines() if line.endswith(":") and line[0] != " "]
