@@ -112,8 +112,8 @@ class Experiments:
         """
         # Seats come first: a replay tells whether an agent matters, whatever it did wrong.
         first, others = self._seats()
-        if not first and not others:
-            self.findings.notes.append("no agent can take the seat of another one")
+        if not first and not others and (note := self._trials.replayer.without_seats):
+            self.findings.notes.append(note)
         screened, _ = self._search(first)
         if not self.findings.validated:
             screened += self._search(others)[0]
@@ -145,10 +145,12 @@ class Experiments:
         full: list[Tried] = []
         for hypothesis in hypotheses:
             result = self._trials.verify_once(hypothesis)
-            if result.reason == "budget":
+            if result.reason in ("budget", "cannot be replayed"):
                 if result.why not in self.findings.notes:
                     self.findings.notes.append(result.why)
-                break
+                if result.reason == "budget":
+                    break
+                continue
             if _promise(result) > _GOOD:
                 screened.append(result)
                 continue

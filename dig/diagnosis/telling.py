@@ -92,9 +92,11 @@ def _lines(
     if best is not None and forks is not None:
         yield from _experiment(diagnosis, best, source, forks)
     yield from _further(diagnosis)
-    if not diagnosis.hypotheses and not diagnosis.cost.replays:
+    if any(stage.name == "try" for stage in diagnosis.stages):
+        yield from _costs(diagnosis, best)
+    else:
         yield from _to_try(diagnosis, source)
-    yield from _costs(diagnosis, best)
+        yield from _model_cost(diagnosis) if diagnosis.model else ()
 
 
 def _evidence_text(evidence: Evidence) -> str:
@@ -372,9 +374,6 @@ def _model_cost(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def _costs(diagnosis: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:
-    if not diagnosis.hypotheses and not diagnosis.cost.replays:
-        yield from _model_cost(diagnosis) if diagnosis.model else ()
-        return
     usd = f", {diagnosis.cost.usd:.4f} US dollars" if diagnosis.cost.usd is not None else ""
     replays = counted(diagnosis.cost.replays, "replay")
     seconds = f"{diagnosis.cost.seconds:.1f} s of processor time"

@@ -10,7 +10,10 @@ import anyio
 import dig
 
 
-async def entry(runs: Path | None = None, *, price: Any = 0, is_right: bool = True) -> Path | None:
+async def entry(
+    runs: Path | None = None, *, price: Any = 0, is_right: bool = True,
+    stateless: tuple[str, ...] = ("prices", "postage"),
+) -> Path | None:  # fmt: skip
     """A clerk asks for a price, and gives an offer; without a price it fails, unless it is told."""
     team: dict[str, Any] = {}
 
@@ -28,7 +31,7 @@ async def entry(runs: Path | None = None, *, price: Any = 0, is_right: bool = Tr
         return 0 if is_right else 1
 
     team.update(clerk=clerk, prices=prices, postage=postage)
-    dig.wrap(team, journal=runs, stateless={"prices", "postage"})
+    dig.wrap(team, journal=runs, stateless=stateless)
     try:
         print("the entry says", await team["clerk"]("lamp" if is_right else "chair"))
     except ValueError as error:
@@ -48,12 +51,17 @@ async def mended() -> None:
     await entry(price=7)
 
 
+async def undeclared(runs: Path | None = None) -> Path | None:
+    """The same team; nobody says which agents keep nothing between calls."""
+    return await entry(runs, stateless=())
+
+
 async def nothing() -> None:
     """Wraps no team."""
 
 
-def failed(folder: Path) -> Path:
+def failed(folder: Path, make: Any = entry) -> Path:
     """A run of the team that fails, since it gets no price."""
-    directory = anyio.run(entry, folder)
+    directory: Path | None = anyio.run(make, folder)
     assert directory is not None
     return directory

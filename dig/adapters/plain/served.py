@@ -293,8 +293,8 @@ class Served:
         recorded = self._recorded_activation(turn)
         if recorded is not None and recorded.id in self._again and not is_stateless:
             raise self._refuse(ReplayError(
-                f"{recorded.agent} is not declared stateless, so it runs again in any case; see "
-                "`stateless` in docs/wrapping.md"
+                f"{recorded.agent} is not declared stateless, so it runs again in any case; if it "
+                f"keeps nothing between calls: dig.wrap(team, stateless={{{recorded.agent!r}}})"
             ))  # fmt: skip
         is_served = is_stateless and recorded is not None and recorded.id not in self._again
         result, error = None, None

@@ -28,7 +28,7 @@ import anyio
 
 from dig._util.files import open_file, read_file
 from dig._util.json_values import dumps
-from dig._util.text import counted, one_line
+from dig._util.text import counted, names, one_line
 from dig._version import __version__
 from dig.adapters.plain.served import Served, check_change
 from dig.adapters.wrapping import unwrap
@@ -218,6 +218,20 @@ class Replayer:
         except ReplayError:
             return False
         return True
+
+    @property
+    def without_seats(self) -> str:
+        """The reason in words why no agent can take the seat of another."""
+        if self.trying.entry is None:
+            return "no agent can take the seat of another one"
+        agents = [*dict.fromkeys(agent.partition("#")[0] for agent in self.source.run.agents)]
+        others = [agent for agent in agents if agent not in self.source.side.get("stateless", ())]
+        if not others:
+            return ""
+        return (
+            f"{names(others)} cannot be asked again: declare the agents that keep nothing between "
+            "calls, dig.wrap(team, stateless={...}), and record the run again"
+        )
 
     def retries(self, run: RecordedRun, agent: str) -> Iterator[Row]:
         """Yield changes to ask a stateless agent of a wrapped team once more."""
