@@ -23,10 +23,10 @@ from .headline import acting_agent
 from .holders import Holder
 from .patterns import BY_NAME
 from .rings import Ring
-from .run_so_far import EARLY, FailedTurns, PatternTally, RunSoFar, goal_text
+from .run_so_far import CANCELLED, EARLY, FailedTurns, PatternTally, RunSoFar, goal_text
 
 MOST_STEPS = 6
-NO_ANSWER = ("ended by an error", "left without an answer")
+NO_ANSWER = ("ended by an error", CANCELLED, "left without an answer")
 """The ends of a request without an answer."""
 INEXACT = 0.05
 """The share of an answer that may be wrong before the answer as a whole is."""
@@ -132,7 +132,7 @@ class _Writer(Advice):
             return "Goes on", "open"
         if number > 1:
             return f"{answered:,} of {number:,} answered", "bad"
-        ends = {EARLY: "Early answer", "answered in part": "Partial answer"}
+        ends = {EARLY: "Early answer", "answered in part": "Partial answer", CANCELLED: "Cancelled"}
         default = "Cut off" if self._state == "cut off" and not self._run.finish else "No answer"
         return next((ends[state] for state in ends if state in requests), default), "bad"
 
@@ -151,6 +151,11 @@ class _Writer(Advice):
             if date:
                 since = f"{date[:16].replace('T', ' ')} {date[-6:].replace('+00:00', 'UTC')}"
             return f"{verdict} since {since}: {self._list_waiting('waits')}."
+        if verdict == "Cancelled" and self._called_off:
+            us = max(end.us for end in self._called_off.values())
+            agents = cut([f"`{name(agent)}`" for agent in self._called_off], most=MOST_NAMED)
+            were = "was" if len(self._called_off) == 1 else "were"
+            return f"Cancelled by the caller at {moment(us)}; {agents} {were} working."
         head = f"{verdict}, {moment(self._run.us)} so far"
         if grade != "open":
             head = f"{verdict} after {moment(self._run.us)}"
@@ -381,9 +386,7 @@ class _Writer(Advice):
 
     def _who(self) -> Iterator[InvolvedAgent]:
         """The agents behind the failure: named by a diagnosis, failed, and in findings."""
-        parts: dict[str, list[str]] = {}
-        first: dict[str, str] = {}
-        waiting: list[str] = []
+        parts, first, waiting = dict[str, list[str]](), dict[str, str](), list[str]()
         if self._cause.get("agent"):
             parts[str(self._cause["agent"])] = ["named by the diagnosis"]
         for mistake in [] if self._is_short else self._mistakes[:2]:
@@ -393,6 +396,8 @@ class _Writer(Advice):
         for agent, failed in [row for row in worst_first if row[0] not in self._recovered]:
             parts.setdefault(agent, []).append(self._failed(agent, failed))
             first.setdefault(agent, failed.activation)
+        for agent, says in self._missing_branches() if "ET" in self._tallies else ():
+            parts.setdefault(agent, []).append(says)
         for pattern, tally in self._tallies.items():
             row = BY_NAME.get(pattern)
             role = row.role if row else f"is named by {name(pattern)}"
@@ -415,8 +420,8 @@ class _Writer(Advice):
         for holder in self._holders if not self._tallies else ():
             if not holder.waits_for:
                 parts.setdefault(holder.agent, []).append(_since(holder))
-        for agent, says in parts.items():
-            yield InvolvedAgent(name(agent), join_clauses(says), True, first.get(agent, ""))
+        for agent, deeds in parts.items():
+            yield InvolvedAgent(name(agent), join_clauses(deeds), True, first.get(agent, ""))
         yield from self._bystanders(parts)
         is_late = self._run.finish and self._run.finish.outcome == "timeout" and not parts
         open_work = self._count_left() if waiting or is_late else Counter[str]()
@@ -446,6 +451,13 @@ class _Writer(Advice):
             further = f", nor did {counted(more, 'more agent')}" if more > 0 else ""
             did = "was at work" if self._is_gone else "did not end its turn"
             yield InvolvedAgent(name(agent), f"{did}{further}", False)
+
+    def _missing_branches(self) -> Iterator[tuple[str, str]]:
+        """The handoffs that were dropped, and the joins that never ran, by agent."""
+        for agent, to in self._run.dropped.items():
+            yield agent, f"handed over to {to}, too, which was dropped"
+        for agent, awaited in self._run.awaited.items():
+            yield agent, f"never ran, since it waited for {cut(awaited, most=MOST_NAMED)}"
 
     def _bystanders(self, parts: Mapping[str, Any]) -> Iterator[InvolvedAgent]:
         """The agents hit by others, and the agents with failed turns that went on."""

@@ -72,6 +72,7 @@ class Headlines:
         self._errors: dict[str, End] = {}  # by activation
         self._posed: dict[str, int] = {}  # request -> when it came, in microseconds
         self._never_ran: dict[str, str] = {}  # event -> the agent that it was taken back from
+        self.awaited: dict[str, list[str]] = {}  # agent that never ran -> whom it waited for
         self._stopped: dict[str, None] = {}  # the requests at a limit of their budget
 
     def look(self, record: Record) -> None:
@@ -84,6 +85,9 @@ class Headlines:
             detail = record.detail if isinstance(record.detail, Mapping) else {}
             for event in detail.get("events") or ():
                 _remember(self._never_ran, str(event), str(detail.get("agent")))
+            if isinstance(detail.get("awaited"), list | tuple):
+                agents = [*map(str, detail["awaited"])]
+                _remember(self.awaited, base_name(str(detail.get("agent"))), agents)
             if detail.get("stage") == "stopped":
                 _remember(self._stopped, str(detail.get("event")), None)
 
@@ -148,9 +152,11 @@ class Headlines:
             return f"the {noun} ended at a limit of its framework{error}, after {number}"
         if cause == "timeout":
             running = [a for a in graph.activations if graph.concerns(a, sources)]
-            agents = [
-                *dict.fromkeys(acting_agent(graph, activation) or "" for activation in running)
-            ]
+            h = graph.history
+            off = [h.activation_ids[v] for v in graph.activations_about(sources)]
+            running += [a for a in off if a in self._errors and self._errors[a].cancelled]
+            working = dict.fromkeys(acting_agent(graph, activation) or "" for activation in running)
+            agents = [agent for agent in working if not is_framework_node(agent)]
             were = "was" if len(agents) == 1 else "were"
             at_work = f"; {_list_agents(agents)} {were} still working" if agents else ""
             length = finding.us - self._posed.get(str(finding.subject.get("event")), 0)

@@ -31,7 +31,7 @@ from .describe import (
     worth,
 )
 from .finding import Finding, is_rivals, responsible_agents, texts_in
-from .headline import Headline, Headlines, answered_by, worst
+from .headline import Headline, Headlines, acting_agent, answered_by, is_framework_node, worst
 from .holders import Holder, list_holders
 from .mended import CONSUMED, Mending
 
@@ -146,6 +146,7 @@ class RunSoFar:
         starts_turn: Whether a turn starts with the latest record.
         turns: The number of turns, by agent; failed: those that ended with an error of its own.
         handed_on: The number of events that an agent handed on, by agent.
+        dropped: The target of the latest handoff that was not carried out, by agent.
         cancelled: The latest turn that was called off, by agent.
         latest: The end of the latest turn, by agent; a thousand.
         departures: The latest departure of an agent, by agent.
@@ -201,14 +202,15 @@ class RunSoFar:
         self.turns: Counter[str] = Counter()  # by agent
         self.handed_on: Counter[str] = Counter()  # by agent
         self.failed: dict[str, FailedTurns] = {}  # by agent
+        self.dropped: dict[str, str] = {}
         self.cancelled: dict[str, records.End] = {}  # the latest turn that was called off, by agent
-        self._error_of: str | None = None  # the activation that ended last, if it failed
+        self._error: records.End | None = None  # the latest end of an activation, if it failed
         # By turn that used nothing the inputs that nobody has used since; and the other way round.
         self._unused: dict[str, set[str]] = {}
         self._unused_by: dict[str, list[str]] = {}
         self._erred: set[str] = set()  # requests that ended by an error
         self._early: set[str] = set()  # answers that lack work
-        self._failed: set[str] = set()  # answers that are errors
+        self._failed: dict[str, str] = {}  # answers that are errors: `failed` or `cancelled`
         self._noted = set[str | None]()  # the event of the latest intervention
         self._bounced: str | None = None  # the latest answer that was sent back
         self._has_acted = False  # otherwise than by notes beside answers
@@ -260,13 +262,22 @@ class RunSoFar:
         self.counts["messages"] += 1
         if record.by is not None:
             self.messages.append(record)
+            self._note_dropped(record)
         if record.by is None:
             self._headlines.look(record)
         if record.by is None and record.type != records.NOTICE:
             self.counts["requests"] += 1
             self.goal = self.goal or goal_text(record.payload)
-        elif record.final and record.by == self._error_of:
-            self._failed.add(record.event)
+        elif record.final and self._error and record.by == self._error.activation:
+            self._failed[record.event] = "cancelled" if self._error.cancelled else "failed"
+
+    def _note_dropped(self, record: records.Emit) -> None:
+        """Note a handoff that a framework did not carry out."""
+        target = record.payload if record.type == records.HANDOFF and not record.to else None
+        if isinstance(target, Mapping) and self.graph is not None and "handoff" in target:
+            agent = acting_agent(self.graph, record.by) or ""
+            if len(self.dropped) < MOST_AGENTS:
+                self.dropped[agent] = name(target["handoff"])
 
     def _deliver(self, record: records.Deliver) -> None:
         if record.to is None:
@@ -276,12 +287,11 @@ class RunSoFar:
             self.is_noted = not self.came_after
             self.partial = ""
             self._number = self._count_answered(record.event)
-            is_error = record.event in self._failed
-            self.counts["failed" if is_error else "answered"] += self._number
+            self.counts[self._failed.pop(record.event, "answered")] += self._number
             self.counts["early"] += self.is_early * self._number
             self._accept(record.event)
+            self._early.discard(record.event)
             for answers in (self._early, self._failed):
-                answers.discard(record.event)
                 if len(answers) > MOST_ANSWERS:  # those that were sent back never come here
                     answers.clear()
 
@@ -367,7 +377,7 @@ class RunSoFar:
         agent, self.ended_us = self.running.pop(record.activation, ""), record.us
         if agent in self.latest or len(self.latest) < MOST_AGENTS:
             self.latest[agent] = record
-        self._error_of = None if record.error is None else record.activation
+        self._error = None if record.error is None else record
         self.handed_on[agent] += sum(fate.fate == "reroute" for fate in record.fates)
         for fate in record.fates if self._unused_by else ():
             if fate.fate == "consume":
@@ -377,13 +387,22 @@ class RunSoFar:
             self.late_turns.look(record)
         if record.error is not None:
             self._headlines.look(record)
-            if record.cancelled:
+            if record.cancelled and self._only_waited(record):
+                pass
+            elif record.cancelled:
                 if earlier := self.cancelled.get(agent):
                     self._unused.pop(earlier.activation, None)
                 self.cancelled[agent] = record
                 self._remember_inputs(record.activation)
             elif record.because is None:
                 self._fail(agent, record)
+
+    def _only_waited(self, record: records.End) -> bool:
+        """Whether a turn only waited for a failed or cancelled turn."""
+        h = self.graph.history if self.graph is not None else None
+        numbers = [] if h is None else [h.event(fate.event) for fate in record.fates]
+        makers = [h.generator[n] for n in numbers if h is not None and n is not None]
+        return any(v >= 0 and h is not None and h.failed[v] for v in makers)
 
     def _fail(self, agent: str, record: records.End) -> None:
         """Count a failed turn; the first is kept."""
@@ -418,7 +437,8 @@ class RunSoFar:
                 self._add_facts(self.graph, finding, evidence, by_pattern[pattern])
         by_pattern[pattern].number += 1
         if self.graph is not None and len(by_pattern[pattern].agents) < MOST_AGENTS:
-            by_pattern[pattern].agents.update(responsible_agents(self.graph, finding))
+            agents = responsible_agents(self.graph, finding)
+            by_pattern[pattern].agents.update(a for a in agents if not is_framework_node(a))
         if not self._keep_headline(finding) and severity == "error":
             self._worse.add(pattern)
         if pattern == "ET" and severity == "error" and isinstance(finding.subject, Mapping):
@@ -487,6 +507,11 @@ class RunSoFar:
         return errors.number, 0 if self._is_behind else errors.unmended
 
     @property
+    def awaited(self) -> Mapping[str, list[str]]:
+        """The missing branches of joins, by the agent of a join."""
+        return self._headlines.awaited
+
+    @property
     def headline(self) -> Headline | None:
         """The failed request without an answer, or else the accepted answer without all work."""
         lacks = [] if self._lacks is None else [self._lacks]
@@ -526,18 +551,20 @@ class RunSoFar:
         if not (self.run and self.run.session):
             return {}
         counts = self.counts
-        early, failed, partial = counts["early"], counts["failed"], counts["partial"]
+        early, partial = counts["early"], counts["partial"]
+        ended = counts["answered"] + counts["failed"] + counts["cancelled"]
         states = {
             "answered": counts["answered"] - early - partial,
             EARLY: early,
             "answered in part": partial,
-            "ended by an error": failed,
-            "left without an answer": max(0, counts["requests"] - counts["answered"] - failed),
+            "ended by an error": counts["failed"],
+            CANCELLED: counts["cancelled"],
+            "left without an answer": max(0, counts["requests"] - ended),
         }
         return {state: number for state, number in states.items() if number}
 
 
-EARLY = "answered too early"
+EARLY, CANCELLED = "answered too early", "cancelled by the caller"
 _LOOKS: Mapping[type, Any] = {
     records.Run: RunSoFar._begin,
     records.Emit: RunSoFar._emit,

@@ -16,14 +16,15 @@ from pathlib import Path
 from typing import Protocol
 
 from dig._util.registry import Registry
-from dig._util.text import counted, name, one_line
+from dig._util.text import counted, name, names, one_line
+from dig.detectors.headline import is_framework_node
 from dig.errors import SettingsError
-from dig.graph.records import End
+from dig.graph.records import NEVER_RAN, REQUEST_FAILED, End
 from dig.show.document import Candidate, Evidence
 from dig.show.gate.checked import runs_in
 from dig.tasks.accounting import PAYLOADS, Accounting
 from dig.tasks.user_objects import load
-from dig.traces.run import RecordedActivation
+from dig.traces.run import RecordedActivation, RecordedRun
 
 from .attribution.structural import SignGroup, StructuralAnswer
 from .case import Case, RunSource
@@ -248,23 +249,57 @@ def blame_error_first(case: Case, candidates: Sequence[Candidate]) -> list[Candi
         case: The run.
         candidates: The candidates by other reasons, the likeliest first.
     """
+    candidates = [each for each in candidates if not is_framework_node(each.agent)]
     headline = case.headline
-    act = case.run.activations.get((headline and headline.activation) or "")
-    if headline is None or act is None or act.end is None:
-        return [*candidates]
-    says = f"{name(act.id)} of {name(act.agent)} ended with an error{_consequences(case, act)}"
-    step = case.steps[act.id]
-    first = Candidate(
-        id="c0", agent=act.agent, share=RAISED, by=("errors",), t=act.t, until=act.end.t,
-        activation=act.id, step=step, evidence=(Evidence(act.end.t, says, step=step),),
-        mechanism="failed", status="origin", is_certain=headline.stage == "request",
-    )  # fmt: skip
+    first = _awaited(case.run) if headline is None else None
+    by = (headline and headline.activation) or _at_work(case.run)
+    act = case.run.activations.get(by or "")
+    if act is not None and act.end is not None:
+        is_certain = headline is not None and headline.stage == "request"
+        says = f"{name(act.id)} of {name(act.agent)} ended with an error{_consequences(case, act)}"
+        if headline is None or headline.activation is None:
+            says, is_certain = f"{name(act.agent)} was working when the request ended", False
+        step = case.steps[act.id]
+        first = Candidate(
+            id="c0", agent=act.agent, share=RAISED, by=("errors",), t=act.t, until=act.end.t,
+            activation=act.id, step=step, evidence=(Evidence(act.end.t, says, step=step),),
+            mechanism="failed", status="origin", is_certain=is_certain,
+        )  # fmt: skip
+    if first is None:
+        return candidates
     unsuspected = [
         replace(each, share=each.share * (1 - RAISED), status="open", is_certain=False)
         for each in candidates
         if each.agent != first.agent
     ]
     return _number([first, *unsuspected])
+
+
+def _at_work(run: RecordedRun) -> str | None:
+    """The turn at work when the caller cancelled the request, or the time was over."""
+    by = run.activations.get((run.answer and run.answer.by) or "")
+    failed = [row.detail for row in run.incidents if row.what == REQUEST_FAILED]
+    is_late = any(isinstance(row, Mapping) and row.get("how") == "timeout" for row in failed)
+    if not is_late and not (by and by.end and by.end.cancelled):
+        return None
+    acts = [act for act in run.activations.values() if act.end and act.end.cancelled]
+    ends = [act.end for act in acts if act.end and not is_framework_node(act.agent)]
+    # Turns that waited for it end after it.
+    return min(ends, key=lambda end: end.t).activation if ends else None
+
+
+def _awaited(run: RecordedRun) -> Candidate | None:
+    """The branch without a turn, for which a join waited in vain."""
+    for row in run.incidents:
+        detail = row.detail if isinstance(row.detail, Mapping) else {}
+        awaited = detail.get("awaited")
+        if row.what == NEVER_RAN and isinstance(awaited, list) and awaited:
+            says = f"{name(detail.get('agent'))} never ran, since it waited for {names(awaited)}"
+            return Candidate(
+                id="c0", agent=str(awaited[0]), share=RAISED, by=("joins",), t=row.t,
+                evidence=(Evidence(row.t, says),), mechanism="silent", status="origin",
+            )  # fmt: skip
+    return None
 
 
 def _consequences(case: Case, raising: RecordedActivation) -> str:

@@ -15,6 +15,7 @@ from dig.detectors.five_answers import five_answers
 from dig.detectors.interventions import STEPS
 from dig.detectors.run_so_far import RunSoFar
 from dig.detectors.watch import Watch
+from dig.diagnosis.diagnosing import diagnose
 from dig.graph.records import Deliver, Finish, HealRow, Limits
 from dig.tasks.run.execute import Execution, execute
 from dig.tasks.run.team_run import TeamRun
@@ -240,6 +241,42 @@ def test_a_turn_that_was_called_off_counts_as_long_as_its_work_is_left(tmp_path:
     answers = verdict(store(tmp_path / "gone.dig.jsonl", session(rows)))
     assert answers.ended.endswith("A turn of `a` was called off at 1.0 s; its work went on.")
     assert (answers.wrong, answers.who, answers.command) == ((), (), "")
+
+
+def test_a_request_that_its_caller_cancelled_names_who_was_working(tmp_path: Path) -> None:
+    """The turns that only waited for it are not named; the request was not ended by an error."""
+    off = {"error": "CancelledError", "cancelled": True}
+    rows = session(
+        [
+            *asked(0, "p", "a"),
+            *turn(0, "u", "a", "q", p="consume"),
+            emit(0, "q", "u", "b"),
+            deliver(0, "q", "b"),
+        ],
+        [start(0, "v", "b", "q"), end(8, "v", "n", q="consume") | off],
+        [emit(8, "n", "v", "a", "notice"), deliver(8, "n", "a"), start(8, "w", "a", "n")],
+        [end(8, "w", "f", n="consume") | off, final(8, "f", "w"), deliver(8, "f", None)],
+    )
+    answers = verdict(store(tmp_path / "s.dig.jsonl", rows))
+    assert answers.headline == "Cancelled by the caller at 8.0 s; `b` was working."
+    assert "the request was cancelled by the caller." in answers.ended
+    assert [agent.agent for agent in answers.who] == ["b"]
+
+
+def test_a_handoff_that_the_framework_dropped_is_told_by_both_names(tmp_path: Path) -> None:
+    """The agent that answers did nothing wrong, and nobody sees the id of the message."""
+    dropped = emit(0, "r", "u", "", "handoff") | {"payload": {"handoff": "c"}}
+    rows = session(
+        [*asked(0, "p", "a"), *turn(0, "u", "a", "q r", p="consume")],
+        [emit(0, "q", "u", "b", "handoff"), dropped, deliver(0, "q", "b")],
+        [*turn(1, "v", "b", "f", q="consume"), final(1, "f", "v"), deliver(1, "f", None)],
+    )
+    path = store(tmp_path / "s.dig.jsonl", rows)
+    answers = verdict(path, watched=True)
+    told = "`a` handed over to c, too, which was dropped"
+    assert answers.headline == f"Early answer after 9.0 s: {told}."
+    evidence = [row.says for each in diagnose(path).candidates[:1] for row in each.evidence]
+    assert evidence[0] == told.replace("`", "")
 
 
 WRONG = {"valid": True, "complete": True, "rmse": 40.0, "wrong": 0.3, "says": "Of 9, 3 are wrong."}

@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+import dig
 from dig.adapters.plain import served
 from dig.diagnosis.case import RunSource
 from dig.diagnosis.diagnosing import diagnose, try_changes
@@ -23,7 +25,7 @@ from dig.traces.run import RecordedRun
 
 from .failed_runs import failed as simulated
 from .failed_runs import files
-from .served_teams import failed
+from .served_teams import failed, undeclared
 
 TEAMS = "tests.diagnosis.served_teams:"
 RAISED = "`clerk` raised ValueError: no price, "
@@ -111,6 +113,47 @@ def test_why_asks_each_stateless_agent_again(run: Path, tmp_path: Path) -> None:
     assert fix is not None and fix.interventions[0]["kind"] == "again"
     assert found.answer is not None and found.answer.agent == "prices"
     assert "cannot be replayed" not in " ".join(lines)
+
+
+def test_agents_that_are_not_stateless_are_told_with_what_to_do(tmp_path: Path) -> None:
+    """Nothing can be asked again; the text does not ask for the call that was just made."""
+    run = failed(tmp_path, undeclared)
+    diagnosis = diagnose(run, trying=Trying(entry=f"{TEAMS}undeclared"))
+    lines = tell(diagnosis, RunSource.read(run))
+    text = "\n".join(lines)
+    assert "clerk, prices, postage cannot be asked again: declare the agents that keep" in text
+    assert "Try it:" not in text
+    act = next(act for act in RecordedRun.read(run).activations.values() if act.agent == "prices")
+    again = {"kind": "again", "activation": act.id, "at": act.t}
+    [refusal] = [note for note in tried(run, again, "undeclared").notes if note.startswith("h1")]
+    assert "dig.wrap(team, stateless={'prices'})" in refusal
+
+
+def test_of_a_cancelled_request_the_agent_that_was_working_is_named(tmp_path: Path) -> None:
+    """Its caller gave up, so no agent has failed; the one that only waited is not named."""
+
+    async def ask() -> Path | None:
+        team: dict[str, Any] = {}
+
+        async def clerk(thing: str) -> Any:
+            return await team["prices"](thing)
+
+        async def prices(thing: str) -> Any:
+            await anyio.sleep_forever()
+
+        team.update(clerk=clerk, prices=prices)
+        dig.wrap(team, journal=tmp_path)
+        with anyio.move_on_after(0.01):
+            await team["clerk"]("lamp")
+        session = dig.session_of(team)
+        dig.unwrap(team)
+        return session.directory
+
+    directory = anyio.run(ask)
+    assert directory is not None
+    diagnosis = diagnose(directory)
+    assert diagnosis.answer is not None and diagnosis.answer.agent == "prices"
+    assert "was working when the request ended" in diagnosis.answer.reason
 
 
 def test_a_team_that_is_otherwise_cannot_be_replayed(

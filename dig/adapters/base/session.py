@@ -219,19 +219,23 @@ class Session:
         self.guard.run(self.instances.release, instance, default=None)
 
     @in_step(None)
-    def withdraw(self, instance: str, events: Iterable[str], to: str) -> None:
+    def withdraw(
+        self, instance: str, events: Iterable[str], to: str, awaited: Collection[str] = ()
+    ) -> None:
         """Take back the events in front of a reserved instance without a turn.
 
         Args:
             instance: The instance, which is given back.
             events: The events of the turn that the instance was reserved for.
             to: The instance that takes the events instead.
+            awaited: The agents that the turn waited for, if it did.
         """
         events = tuple(events)
         self.release(*events)
         for event in events:
             self.guard.ask(self.monitor.redirect, event, (to,))
-        self.guard.incident(NEVER_RAN, {"agent": instance, "events": [*events]})
+        detail = {"agent": instance, "events": [*events]}
+        self.guard.incident(NEVER_RAN, detail | ({"awaited": [*awaited]} if awaited else {}))
         self.instances.empty(instance)
 
     def begin(

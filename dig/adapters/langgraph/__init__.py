@@ -107,7 +107,7 @@ def _team(graph: Any, shared: SharedState, inside: bool, prefix: str = "") -> Gr
             name: frozenset(f"{prefix}{plain(end)}" for source, end in edges if source == key)
             for name, key in keys.items()
         },
-        {_join(begin, end): len(begin) for begin, end in graph.builder.waiting_edges},
+        {_join(begin, end): frozenset(begin) for begin, end in graph.builder.waiting_edges},
         frozenset(name for name, node in nodes.items() if node.cache_policy),
         frozenset(name for name, key in keys.items() if graph.builder.nodes[key].defer),
         frozenset(name for name, node in nodes.items() if node.retry_policy or retries_all),

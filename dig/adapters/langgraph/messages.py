@@ -72,7 +72,7 @@ class GraphTeam:
     Attributes:
         prefix: The beginning of the agents' names; empty in the wrapped graph.
         nodes: The nodes that are agents, with the nodes at the end of their static edges.
-        joins: The number of nodes that a node waits for, by the channel of the join.
+        joins: The nodes that a node waits for, by the channel of the join.
         cached: Nodes whose result LangGraph may take from a cache, without running them.
         deferred: Nodes that LangGraph runs when nothing else is left, like the end.
         retried: Nodes that LangGraph may run again when they fail.
@@ -85,7 +85,7 @@ class GraphTeam:
 
     prefix: str
     nodes: Mapping[str, frozenset[str]]
-    joins: Mapping[str, int]
+    joins: Mapping[str, frozenset[str]]
     cached: frozenset[str]
     deferred: frozenset[str]
     retried: frozenset[str]
@@ -155,6 +155,11 @@ class NodeDelivery:
     step: int = 0
     joined: dict[str, set[Any]] = field(default_factory=dict)
     unread_notes: list[TurnNotes] = field(default_factory=list)
+
+    def awaited(self, team: GraphTeam) -> list[str]:
+        """List the nodes that the joins before the turn still wait for."""
+        joins = team.joins
+        return sorted(node for name, seen in self.joined.items() for node in joins[name] - seen)
 
 
 @dataclass(eq=False)
@@ -279,7 +284,7 @@ class PendingDeliveries:
             for delivery in self._waiting
             if delivery.events and delivery.node != self._team.end
             if not delivery.waits
-            or any(len(nodes) == joins[channel] for channel, nodes in delivery.joined.items())
+            or any(nodes == joins[channel] for channel, nodes in delivery.joined.items())
         ]
 
     def reserve(self, node: str) -> NodeDelivery:

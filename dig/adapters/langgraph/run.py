@@ -556,9 +556,9 @@ class GraphRequest(AdapterState):
         for delivery in self._deliveries_of_nodes():
             self._withdraw(self.pending.take(delivery), end)
 
-    def _withdraw(self, delivery: NodeDelivery, to: NodeDelivery) -> None:
-        self.session.withdraw(delivery.instance, delivery.events, to.instance)
-        to.events.extend(delivery.events)
+    def _withdraw(self, it: NodeDelivery, to: NodeDelivery) -> None:
+        self.session.withdraw(it.instance, it.events, to.instance, it.awaited(self.team))
+        to.events.extend(it.events)
 
 
 def veto(graphs: Sequence[GraphTeam], wish: Reroute) -> str | None:

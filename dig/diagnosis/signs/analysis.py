@@ -27,6 +27,8 @@ SLOW = 1.3
 """A slow activation takes so many times the longest of good runs."""
 SLOW_ALONE = 6.0
 """Without good runs: so many times the median."""
+LEAST_S = 0.5
+"""The seconds of a slow activation, at least: of shorter ones the length is chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +176,8 @@ class RunAnalysis:
 
     def _is_lengthy(self, act: RecordedActivation) -> bool:
         norm, seconds = self.norm_for(act.agent), self.duration_s(act)
+        if seconds < LEAST_S:
+            return False
         if act.end and not act.has_failed:
             inputs = (event.type for event in self.run.inputs(act) if not event.final)
             questions: list[Question] = [("seconds", join_types(inputs))]

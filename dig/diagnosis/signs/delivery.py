@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dig._util.text import name, names
 from dig.graph.records import NEVER_RAN, Leave
@@ -28,6 +28,9 @@ def find_unaddressed(analysis: RunAnalysis) -> Iterator[Occurrence]:
     for event in analysis.sent:
         if not event.final and analysis.run.agents.keys().isdisjoint(event.to):
             says = f"{name(event.id)} was sent to {names(event.to) or 'nobody'}: none is there"
+            if isinstance(event.payload, Mapping) and "handoff" in event.payload:
+                to = name(event.payload["handoff"])
+                says = f"{name(event.agent)} handed over to {to}, too, which was dropped"
             yield Occurrence.at_event(event, says)
 
 
