@@ -268,8 +268,8 @@ def _setup(
         ),
         ladder=True,
     )  # fmt: skip
-    given = {**parts, "policy": policy}
-    setup = replace(setup, **{name: part for name, part in given.items() if part is not None})
+    parts = {**parts, "policy": policy}
+    setup = replace(setup, **{name: part for name, part in parts.items() if part is not None})
     if detectors:
         make = setup.detectors
         further = [it() if isinstance(it, type) else it for it in detectors]

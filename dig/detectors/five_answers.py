@@ -453,7 +453,7 @@ class _Writer(Advice):
             yield InvolvedAgent(name(agent), f"{did}{further}", False)
 
     def _missing_branches(self) -> Iterator[tuple[str, str]]:
-        """The handoffs that were dropped, and the joins that never ran, by agent."""
+        """The dropped handoffs, and the joins without a turn, by agent."""
         for agent, to in self._run.dropped.items():
             yield agent, f"handed over to {to}, too, which was dropped"
         for agent, awaited in self._run.awaited.items():

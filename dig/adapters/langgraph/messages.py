@@ -159,7 +159,7 @@ class NodeDelivery:
     def awaited(self, team: GraphTeam) -> list[str]:
         """List the nodes that the joins before the turn still wait for."""
         joins = team.joins
-        return sorted(node for name, seen in self.joined.items() for node in joins[name] - seen)
+        return sorted(n for name, nodes in self.joined.items() for n in joins[name] - nodes)
 
 
 @dataclass(eq=False)

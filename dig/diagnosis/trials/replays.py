@@ -225,12 +225,12 @@ class Replayer:
         if self.trying.entry is None:
             return "no agent can take the seat of another one"
         agents = [*dict.fromkeys(agent.partition("#")[0] for agent in self.source.run.agents)]
-        others = [agent for agent in agents if agent not in self.source.side.get("stateless", ())]
-        if not others:
+        stateful = [agent for agent in agents if agent not in self.source.side.get("stateless", ())]
+        if not stateful:
             return ""
         return (
-            f"{names(others)} cannot be asked again: declare the agents that keep nothing between "
-            "calls, dig.wrap(team, stateless={...}), and record the run again"
+            f"{names(stateful)} cannot be asked again: declare the agents that keep nothing "
+            "between calls, dig.wrap(team, stateless={...}), and record the run again"
         )
 
     def retries(self, run: RecordedRun, agent: str) -> Iterator[Row]:
