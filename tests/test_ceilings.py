@@ -18,9 +18,9 @@ from .test_architecture import MODULES, ROOT, imported
 LINES = {
     "dig": 301,
     "_util": 779,
-    "adapters": 12_315,
+    "adapters": 12_320,
     "cli": 2_751,
-    "detectors": 5_580,
+    "detectors": 5_605,
     "diagnosis": 6_983,
     "faults": 1_222,
     "graph": 2_658,
@@ -33,8 +33,8 @@ LINES = {
 }
 
 # What a command imports at any time; packages' own `__init__` are not counted.
-IMPORTED = {"dig.cli.check": 14_210, "dig.cli.report": 11_600, "dig.cli.run": 25_660}
-LOADED_BY_WRAP = 12_935
+IMPORTED = {"dig.cli.check": 14_245, "dig.cli.report": 11_645, "dig.cli.run": 25_715}
+LOADED_BY_WRAP = 12_990
 """What is loaded when a wrapped team of plain callables has answered."""
 
 # All packages together: fillers per 1,000 names, participles and leaning first lines in per cent.

@@ -331,7 +331,7 @@ def try_run(
     helping: HelpOptions = HelpOptions(),
     as_json: AsJson = False,
 ) -> None:
-    """Try a change of a run: would it have helped?
+    """Try a change of a run: would the change have helped?
 
     Several replays with the change stand beside replays without it. Several changes in one call
     are made together. Exit status 0 if the change is validated, 1 if it is not, 2 if it was asked

@@ -272,7 +272,7 @@ class RunSoFar:
             self._failed[record.event] = "cancelled" if self._error.cancelled else "failed"
 
     def _note_dropped(self, record: records.Emit) -> None:
-        """Note a handoff that a framework did not carry out."""
+        """Note a handoff without a recipient: a framework dropped the handoff."""
         target = record.payload if record.type == records.HANDOFF and not record.to else None
         if isinstance(target, Mapping) and self.graph is not None and "handoff" in target:
             agent = acting_agent(self.graph, record.by) or ""
@@ -547,7 +547,7 @@ class RunSoFar:
 
     @property
     def requests(self) -> dict[str, int]:
-        """The number of a session's requests by their end; empty for another run."""
+        """The number of a session's requests by end; empty for another run."""
         if not (self.run and self.run.session):
             return {}
         counts = self.counts

@@ -289,7 +289,7 @@ def _at_work(run: RecordedRun) -> str | None:
 
 
 def _awaited(run: RecordedRun) -> Candidate | None:
-    """The branch without a turn, for which a join waited in vain."""
+    """The branch without a turn behind a join without a turn."""
     for row in run.incidents:
         detail = row.detail if isinstance(row.detail, Mapping) else {}
         awaited = detail.get("awaited")
