@@ -40,9 +40,10 @@ OLDEST_CORE = $$('$(PYTHON)' -c 'import re, tomllib; \
 # The frameworks whose own tests are run, and what these need besides. Sources without tests: the
 # command says so.
 OWN_PARTS := autogen langgraph openai-agents
-OWN := ag2 agent-framework $(OWN_PARTS)
+OWN := ag2 agent-framework crewai $(OWN_PARTS)
 OWN_autogen := 'autogen-ext[openai,anthropic,mcp,ollama]~=0.7.5' 'openai<2' 'mcp<2' \
 	asyncio_atexit pandas 'pydantic[email]'
+OWN_crewai := pytest-recording
 OWN_langgraph := pytest-repeat syrupy httpx redis uvloop pycryptodome langgraph-checkpoint-sqlite \
 	langgraph-checkpoint-postgres 'psycopg[binary]'
 OWN_openai-agents := httpx inline-snapshot fakeredis aiosqlite cryptography fastapi pymongo graphviz \

@@ -67,6 +67,7 @@ BENCHES: dict[str, Callable[[bool], Table]] = {
     "wrap-agent-framework": partial(wrap_payloads.wrapping, "agent-framework"),
     "wrap-autogen": partial(wrap_payloads.wrapping, "AutoGen chat"),
     "wrap-autogen-core": partial(wrap_payloads.wrapping, "AutoGen core"),
+    "wrap-crewai": partial(wrap_payloads.wrapping, "CrewAI"),
     "wrap-google-adk": partial(wrap_payloads.wrapping, "Google ADK"),
     "wrap-langgraph": partial(wrap_payloads.wrapping, "LangGraph"),
     "wrap-llama-index": partial(wrap_payloads.wrapping, "LlamaIndex"),

@@ -21,6 +21,7 @@ from . import (
     wrap_ag2,
     wrap_agent_framework,
     wrap_autogen,
+    wrap_crewai,
     wrap_google_adk,
     wrap_langgraph,
     wrap_llama_index,
@@ -66,6 +67,7 @@ FRAMEWORKS = {
     "LlamaIndex": Framework("llama_index", "team", wrap_llama_index.times, 60, 1, TEXTS, 2),
     "Pydantic AI": Framework("pydantic_ai", "team", wrap_pydantic_ai.times, 60, 2, TEXTS, 2),
     "A2A": Framework("a2a", "team", wrap_a2a.times, 60, 2, TEXTS, 2),
+    "CrewAI": Framework("crewai", "crew", wrap_crewai.times, 20, 1, TEXTS, 2),
     "AG2": Framework("ag2", "hub", wrap_ag2.times, 1_000, 1, TEXTS, 20),
     "agent-framework": Framework("agent_framework", "workflow", wrap_agent_framework.times, 2_000),
 }

@@ -78,6 +78,18 @@ SUITES = {
             "VOID": "the agents of these tests give back what they hear",
         },
     ),
+    "crewai": Suite(
+        ("crewai",),
+        "kickoff",
+        (
+            "tests/crew/test_async_crew.py",
+            "tests/test_custom_llm.py",
+            "tests/hooks/test_crew_scoped_hooks.py",
+            "tests/hooks/test_deny_reaches_the_caller.py",
+        ),
+        arguments=("-p", "crewai_conftest", "-o", "asyncio_mode=auto", "-W", "ignore"),
+        environment={"OPENAI_API_KEY": "none"},
+    ),
     "ag2": Suite(("ag2",), none="its source distribution has no tests"),
     "agent-framework": Suite(
         ("agent-framework-core",), none="its source distribution has no tests"

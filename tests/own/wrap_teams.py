@@ -87,12 +87,33 @@ def made(method: Method) -> Method:
     return replacement
 
 
+def kicked_off(method: Method) -> Method:
+    """A method that begins the work of a team; a copy that a wrapped team makes is watched."""
+
+    @wraps(method)
+    def replacement(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if method.__name__ not in vars(self) and current.get() is None:
+            _wrap(self)
+            if method.__name__ in vars(self):
+                return getattr(self, method.__name__)(*args, **kwargs)
+        return method(self, *args, **kwargs)
+
+    return replacement
+
+
 _CHATS = ("RoundRobinGroupChat", "SelectorGroupChat", "Swarm", "MagenticOneGroupChat", "GraphFlow")
 
 TEAMS: dict[str, tuple[tuple[str, str, str, Callable[[Method], Any]], ...]] = {
     "langgraph": (("langgraph.graph", "StateGraph", "compile", returned),),
     "openai-agents": tuple(
         ("agents", "Runner", name, asked) for name in ("run", "run_sync", "run_streamed")
+    ),
+    "crewai": tuple(
+        ("crewai", kind, name, kicked_off)
+        for kind, names in (
+            ("Crew", ("kickoff", "akickoff", "replay")), ("Agent", ("kickoff", "kickoff_async")),
+        )
+        for name in names
     ),
     "autogen": (
         ("autogen_core", "SingleThreadedAgentRuntime", "__init__", made),
