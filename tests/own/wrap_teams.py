@@ -111,7 +111,8 @@ TEAMS: dict[str, tuple[tuple[str, str, str, Callable[[Method], Any]], ...]] = {
     "crewai": tuple(
         ("crewai", kind, name, kicked_off)
         for kind, names in (
-            ("Crew", ("kickoff", "akickoff", "replay")), ("Agent", ("kickoff", "kickoff_async")),
+            ("Crew", ("kickoff", "akickoff", "replay")),
+            ("Agent", ("kickoff", "kickoff_async")),
         )
         for name in names
     ),
