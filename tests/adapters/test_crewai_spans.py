@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import Context
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 import dig
 from dig.detectors import standard
@@ -45,8 +47,8 @@ def openinference(exporter: InMemorySpanExporter, **options: Any) -> Iterator[No
     """Spans that OpenInference makes of CrewAI's events, or else of CrewAI's methods."""
     package = pytest.importorskip("openinference.instrumentation.crewai")
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("OTEL_SDK_DISABLED")
-        provider = TracerProvider()
+        patch.delenv("OTEL_SDK_DISABLED", raising=False)
+        provider = TracerProvider(ALWAYS_ON)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     instrumentor = package.CrewAIInstrumentor()
     options = {"use_event_listener": True, **options}
@@ -89,8 +91,12 @@ def judged(build: Callable[[Script], Any], spans: Any, path: Path) -> tuple[set[
     """The patterns of a kickoff that is watched, and those of its spans."""
     exporter = InMemorySpanExporter()
     built = dig.wrap(build(Script()), mode="observe")
-    with spans(exporter), suppress(ValueError):
-        built.kickoff()
+
+    def kick_off() -> None:
+        with spans(exporter), suppress(ValueError):
+            built.kickoff()
+
+    Context().run(kick_off)  # without spans and events of tests before
     live = {finding.pattern for finding in dig.session_of(built).findings}
     dig.unwrap(built)
     path.write_text(MessageToJson(encode_spans(exporter.get_finished_spans())))
