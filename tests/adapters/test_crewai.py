@@ -239,7 +239,8 @@ def in_background(script: Script, *further: Any) -> Any:
     def begin(text: str) -> str:
         """Begin to look something up."""
         context = copy_context()
-        threads.append(threading.Thread(target=lambda: context.run(b.kickoff, text)))
+        kick_off = lambda: context.run(b.kickoff, text)  # noqa: E731
+        threads.append(threading.Thread(target=kick_off, name="background"))
         threads[0].start()
         begun.wait(10)
         return "begun"

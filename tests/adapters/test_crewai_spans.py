@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context
@@ -93,8 +94,12 @@ def judged(build: Callable[[Script], Any], spans: Any, path: Path) -> tuple[set[
     built = dig.wrap(build(Script()), mode="observe")
 
     def kick_off() -> None:
-        with spans(exporter), suppress(ValueError):
-            built.kickoff()
+        with spans(exporter):
+            with suppress(ValueError):
+                built.kickoff()
+            for thread in threading.enumerate():  # spans are exported when they end
+                if thread.name == "background":
+                    thread.join()
 
     Context().run(kick_off)  # without spans and events of tests before
     live = {finding.pattern for finding in dig.session_of(built).findings}
