@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from itertools import count
+from typing import NamedTuple
 
 from dig.graph.records import SYSTEM
 from dig.tasks.accounting import TaskParts
@@ -48,21 +49,22 @@ class Traits:
     def __init__(self, traits: Iterable[Trait]) -> None:
         """Take some traits, in their order."""
         # Answers in words, questions and agents come again and again: each has a number.
-        self._words, self._questions, self._agents = list[str](), list[Question](), list[str]()
         self._answers, self._is_word, self._t = array("d"), bytearray(), array("i")
         self._question_of, self._agent_of = array("i"), array("i")
         self._activations, self._events = list[str](), list[str | None]()
-        words, questions, agents = dict[str, int](), dict[Question, int](), dict[str, int]()
+        words = defaultdict[str, int](count().__next__)
+        questions = defaultdict[Question, int](count().__next__)
+        agents = defaultdict[str, int](count().__next__)
         for question, answer, agent, t, activation, event in traits:
-            self._question_of.append(_number(question, questions, self._questions))
-            self._is_word.append(isinstance(answer, str))
-            if isinstance(answer, str):
-                answer = _number(answer, words, self._words)
-            self._answers.append(answer)
-            self._agent_of.append(_number(agent, agents, self._agents))
+            is_word = isinstance(answer, str)
+            self._question_of.append(questions[question])
+            self._is_word.append(is_word)
+            self._answers.append(words[answer] if is_word else answer)
+            self._agent_of.append(agents[agent])
             self._t.append(t)
             self._activations.append(activation)
             self._events.append(event)
+        self._words, self._questions, self._agents = [*words], [*questions], [*agents]
 
     def __iter__(self) -> Iterator[Trait]:
         return self.about(lambda respect: True)
@@ -79,17 +81,6 @@ class Traits:
                     self._agents[self._agent_of[i]], self._t[i], self._activations[i],
                     self._events[i],
                 )  # fmt: skip
-
-
-_Value = TypeVar("_Value", bound=Hashable)
-
-
-def _number(value: _Value, numbers: dict[_Value, int], values: list[_Value]) -> int:
-    """Return the number of a value; a new one is the last."""
-    if value not in numbers:
-        numbers[value] = len(values)
-        values.append(value)
-    return numbers[value]
 
 
 @dataclass
@@ -110,19 +101,22 @@ class TeamHabits:
     def of(cls, traits: Iterable[Trait]) -> TeamHabits:
         """Count the answers of some traits."""
         team = cls()
-        for trait in traits:
-            team._add(trait)
-            team.own.setdefault(trait.agent, cls())._add(trait)
+        words = Counter[tuple[Question, str, str]]()
+        for question, answer, agent, *_ in traits:
+            own = team.own.setdefault(agent, cls())
+            if isinstance(answer, str):
+                # Words come again and again: each different one is entered once.
+                words[question, answer, agent] += 1
+                continue
+            for habits in (team, own):
+                habits.numbers.setdefault(question, array("d")).append(answer)
+        for (question, word, agent), times in words.items():
+            for habits in (team, team.own[agent]):
+                habits.words.setdefault(question, Counter())[word] += times
         for habits in (team, *team.own.values()):
             for question, values in habits.numbers.items():
                 habits.numbers[question] = array("d", sorted(values))  # ranks are read off by place
         return team
-
-    def _add(self, trait: Trait) -> None:
-        if isinstance(trait.answer, str):
-            self.words.setdefault(trait.question, Counter())[trait.answer] += 1
-        else:
-            self.numbers.setdefault(trait.question, array("d")).append(trait.answer)
 
 
 _NO_WORDS = Counter[str]()
@@ -135,6 +129,7 @@ class Norm:
         # Nothing is copied: with as many agents as events that would take quadratic memory.
         self._team, self._own = team, own or TeamHabits()
         self._ranked: dict[tuple[Question, int], float] = {}
+        self._counts: dict[Question, int] = {}
 
     def questions(self, respect: str) -> list[Question]:
         """List the questions of a respect with numbers as answers."""
@@ -142,10 +137,14 @@ class Norm:
 
     def answer_count(self, question: Question) -> int:
         """Return the number of answers to a question."""
-        team, own = self._team, self._own
-        if question in team.words:
-            return team.words[question].total() - own.words.get(question, _NO_WORDS).total()
-        return len(team.numbers.get(question, ())) - len(own.numbers.get(question, ()))
+        if question not in self._counts:
+            team, own = (
+                habits.words.get(question, _NO_WORDS).total()
+                + len(habits.numbers.get(question, ()))
+                for habits in (self._team, self._own)
+            )
+            self._counts[question] = team - own
+        return self._counts[question]
 
     def count(self, question: Question, answer: str) -> int:
         """Count an answer in words."""
