@@ -8,6 +8,7 @@ from functools import cached_property
 
 from dig.diagnosis.case import Case
 from dig.diagnosis.signs.analysis import Sign
+from dig.diagnosis.signs.table import UNLIKE, UNUSABLE
 from dig.show.document import Status
 from dig.traces.run import RecordedEvent
 
@@ -119,7 +120,9 @@ class StructuralAnswer:
         if not harmful:
             score *= ASIDE
         elif signs[0].spoils and self._work.is_short and signs[0].mechanism in WRONG:
-            score *= WRONG_PART
+            # What nobody takes leaves parts out, as if it had never been sent.
+            refusals = self.analysis.refusals if signs[0].name == UNLIKE else ()
+            score *= 1 if any(sign.activation in refusals for sign in chosen) else WRONG_PART
         return SignGroup(tuple(chosen), score, "open" if harmful else "recovered")
 
     def matters(self, sign: Sign) -> bool:
@@ -153,26 +156,26 @@ class StructuralAnswer:
         """Add the agent behind a suspicion, if an earlier sign of another agent is the reason."""
         if not self.explains or not group.first.may_follow or group.status == "recovered":
             return group
-        sources = self._sources(group.first) if self._contents else ()
-        for by, event, t in self._contents:
-            if by != group.agent and t <= group.first.t and event in sources:
+        sources = self._sources(group.first) if self._contents else frozenset()
+        for by, names, t in self._contents:
+            if by != group.agent and t <= group.first.t and not sources.isdisjoint(names):
                 score = group.score * FOLLOWS
                 return replace(group, score=score, status="propagated", by=by)
         return group
 
     @cached_property
-    def _contents(self) -> list[tuple[str, str | None, int]]:
-        """Wrong contents by signs: the agent, the event, and the record."""
+    def _contents(self) -> list[tuple[str, tuple[str | None, ...], int]]:
+        """Wrong contents by signs: the agent, the event or its activation, and the record."""
         # Only wrong content travels with events; a delay or a silence does not.
         return [
-            (group.agent, sign.event, sign.t)
+            (group.agent, (sign.event, sign.activation if sign.name in UNUSABLE else None), sign.t)
             for group in self.groups
             for sign in group.signs
             if group.status != "recovered" and sign.mechanism in (*WRONG, "stale")
         ]
 
     def _sources(self, sign: Sign) -> frozenset[str]:
-        """The events behind a sign's activation, through all agents."""
+        """The events behind a sign's activation, through all agents; the maker of a discard."""
         run = self.analysis.run
         activation = run.activations.get(sign.activation or "")
         sources = set[str]()
@@ -183,7 +186,8 @@ class StructuralAnswer:
                 sources.add(name)
                 by = run.activations.get(run.events[name].by or "")
                 pending += by.with_fate("consume") if by is not None else ()
-        return frozenset(sources)
+        discarded = run.events.get(sign.event or "") if sign.mechanism == "discarded" else None
+        return frozenset(sources | {discarded.by or ""} if discarded else sources)
 
     def _is_second(self, group: SignGroup, first: SignGroup) -> bool:
         """Whether a group is about a second cause: of another agent, and of another sort."""

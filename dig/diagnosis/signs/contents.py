@@ -30,6 +30,16 @@ def find_unreadable(analysis: RunAnalysis) -> Iterator[Occurrence]:
             yield Occurrence.at_event(event, says)
 
 
+def find_refused(analysis: RunAnalysis) -> Iterator[Occurrence]:
+    """Several agents threw away what an activation made."""
+    for maker, agents in analysis.refusals.items():
+        if len(agents) > 1:
+            act = analysis.run.activations[maker]
+            unused = next(e for e in analysis.run.outputs(act) if not e.consumed_by)
+            says = f"{name(act.agent)} made what {names(sorted(agents))} threw away"
+            yield Occurrence.at_event(unused, says)
+
+
 def find_grown(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """A message is about parts of the task outside the inputs of the activation."""
     for event in analysis.sent:

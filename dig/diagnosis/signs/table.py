@@ -40,13 +40,14 @@ def _odd(*mechanisms: str) -> Callable[[RunAnalysis], Iterator[Occurrence]]:
     return lambda analysis: peers.find_odd_siblings(analysis, *mechanisms)
 
 
+UNUSABLE = UNLIKE, REFUSED = "unlike its siblings", "thrown away by several"
+"""The signs of work that its recipients cannot use: they are not at fault if they throw it away."""
+
 ROWS: tuple[SignRow, ...] = (
     SignRow("unlike its peers", None, 0.6, peers.find_rare_acts),
     SignRow("unlike results of peers", None, 0.6, peers.find_rare_results, spoils=True),
-    SignRow(
-        "unlike its siblings", "damaged", 0.9, _odd("unlike", "unread"), may_follow=False,
-        spoils=True,
-    ),
+    SignRow(UNLIKE, "damaged", 0.9, _odd("unlike"), may_follow=False, spoils=True),
+    SignRow("unread", "damaged", 0.9, _odd("unread"), may_follow=False, spoils=True),
     SignRow("nothing for its giver", "silent", 0.9, _odd("nothing")),
     SignRow("swallowed returns", "withheld", 0.95, _odd("swallowed"), may_follow=False),
     SignRow("lost on the way", "lost", 1.0, delivery.find_expired, may_follow=False),
@@ -54,6 +55,7 @@ ROWS: tuple[SignRow, ...] = (
     SignRow("left", "left", 1.0, delivery.find_leaving, may_follow=False),
     SignRow("hung", "hung", 1.0, activations.find_hung, may_follow=False),
     SignRow("unreadable", "damaged", 1.0, contents.find_unreadable, may_follow=False),
+    SignRow(REFUSED, "damaged", 0.95, contents.find_refused, may_follow=False),
     SignRow("failed", "failed", 0.97, activations.find_failed),
     SignRow("kept the answer", "withheld", 0.97, activations.find_withheld, may_follow=False),
     SignRow("silent", "silent", 0.95, activations.find_silent),

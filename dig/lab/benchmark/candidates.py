@@ -191,13 +191,17 @@ Sort = Literal[
 ]
 """The difficulty: the reason why the cause is hard to tell."""
 
-MOST_WEIGHT = 3.0
 WEIGHTS: Mapping[Sort, float] = MappingProxyType(
-    {"plain": 0.5, "hybrid": 2.0, "silent contents": MOST_WEIGHT}
+    {"plain": 0.5, "hybrid": 4.0, "silent contents": 6.0}
 )
-"""The number of instances that a sort may have, for each one of the other sorts."""
+"""The number of instances that a sort may have, for each one of the other sorts.
+
+Hybrids and silent contents are where attributors can still gain most.
+"""
 ONLY_TOGETHER = ("merge_across_lineages", "work_on_others_part")
 """The kinds of faults that hardly ever hurt where there is one problem at a time."""
+SELDOM = 3.0
+"""The weight of these in sessions."""
 
 HEALED = (
     ("ignore_notes",),
@@ -293,14 +297,14 @@ class Recipe:
             *(Stratum(place, (kind,), "gradual") for kind in GRADUAL),
         ]
 
-    def most_of(self, stratum: Stratum) -> float:
-        """The most instances that may come from a stratum: more if there are few strata."""
+    def share_of(self, stratum: Stratum) -> float:
+        """How much of a set a stratum may have, for 1 of one of the usual strata."""
         if stratum.sort == "foreign":
-            return max(self.most_of_a_stratum, 2 * self.count // len(self.strata))
-        weight = WEIGHTS.get(stratum.sort, 1.0)
+            even = 2 * self.count // len(self.strata)
+            return max(1.0, even / self.most_of_a_stratum)
         if stratum.sort == "concurrent" and stratum.kinds[0] in ONLY_TOGETHER:
-            weight = MOST_WEIGHT
-        return self.most_of_a_stratum * weight
+            return SELDOM
+        return WEIGHTS.get(stratum.sort, 1.0)
 
     def baseline(self, configuration: Configuration) -> list[TeamRun]:
         """Make runs of a configuration without a fault; no candidate has the same seeds."""

@@ -10,13 +10,14 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from dig.errors import SettingsError
 from dig.lab.truth.baseline import Baseline
 from dig.lab.truth.verification import Dropped
 from dig.runtime.workers import Workers
 
-from .candidates import Configuration, InstanceDraft, Recipe, Stratum
+from .candidates import WEIGHTS, Configuration, InstanceDraft, Recipe, Stratum
 from .hidden import SHARE_UNHARMED, Made, attempt
 from .instances import Split
 
@@ -99,7 +100,7 @@ def harvest(
 
 
 def _rounds(recipe: Recipe, counts: Counter[Stratum]) -> Iterator[list[InstanceDraft]]:
-    """Draw rounds of candidates: a candidate for each open stratum, in random order.
+    """Draw rounds of candidates in random order: as many of an open stratum as its weight says.
 
     All strata get some instances, as far as they can be had, before any gets more.
     """
@@ -107,19 +108,23 @@ def _rounds(recipe: Recipe, counts: Counter[Stratum]) -> Iterator[list[InstanceD
     number = 0
     # Level by level: no stratum gets more while another may still get its share.
     for most in range(min(FIRST, recipe.most_of_a_stratum), recipe.most_of_a_stratum + 1):
-        while open_strata := [
-            stratum
+        while drafts := [
+            InstanceDraft(stratum, attempts[stratum] + each, recipe.key)
             for stratum in recipe.strata
-            if counts[stratum] < most * recipe.most_of(stratum) / recipe.most_of_a_stratum
-            and attempts[stratum]
-            < recipe.tries * recipe.most_of(stratum) / recipe.most_of_a_stratum
+            if attempts[stratum] < recipe.tries * recipe.share_of(stratum)
+            for each in range(_draws(stratum, most * recipe.share_of(stratum) - counts[stratum]))
         ]:
             # The last round is cut off; unshuffled, it would always lack the last strata.
-            random.Random(f"{recipe.key}/round/{number}").shuffle(open_strata)
-            yield [InstanceDraft(stratum, attempts[stratum], recipe.key) for stratum in open_strata]
+            random.Random(f"{recipe.key}/round/{number}").shuffle(drafts)
+            yield drafts
             # Only now: until the round is played, `attempts` has the numbers of its candidates.
-            attempts.update(open_strata)
+            attempts.update(draft.stratum for draft in drafts)
             number += 1
+
+
+def _draws(stratum: Stratum, missing: float) -> int:
+    """The number of candidates of a stratum in a round, of which some instances are missing."""
+    return ceil(min(WEIGHTS.get(stratum.sort, 1.0), missing))
 
 
 def splits(instances: Sequence[Made], key: str) -> list[tuple[Split, Made]]:

@@ -22,7 +22,7 @@ from .grid import Cell, Grid
 from .markdown_table import Table, settings_notes
 from .paper_figures import PAPER_PATTERNS
 from .results import Row
-from .row_measures import BASELINE, CALLS, COMPLETE, GRAPHLESS, OURS, RMSE, SECONDS, VALID
+from .row_measures import BASELINE, CALLS, COMPLETE, OURS, RIVALS, RMSE, SECONDS, VALID
 from .run import ExecutionOptions, Outcome, Progress, carry_out_cells
 from .samples import Pool, Samples
 
@@ -93,12 +93,12 @@ ARMS = (
         Arm(f"{pattern} alone, blank notes", means=_all_but("note"), policy=_only(pattern))
         for pattern in PAPER_PATTERNS
     ),
-    *(Arm(rival, rival) for rival in GRAPHLESS),
+    *(Arm(rival, rival) for rival in RIVALS),
     Arm(LADDER, LADDER),
 )
 
 CONTRIBUTIONS: tuple[effects.Pair, ...] = (
-    *effects.pairs([arm.name for arm in ARMS if arm.name in (BASELINE, OURS, *GRAPHLESS)]),
+    *effects.pairs([arm.name for arm in ARMS if arm.name in (BASELINE, OURS, *RIVALS)]),
     (BLANK, BASELINE),
     (WORDS_ALONE, BASELINE),
     (OURS, BLANK),
@@ -228,7 +228,7 @@ def ablate(
     """
     ablation = Ablation(grid)
     outcome = ablation.carry_out(out, jobs, progress)
-    settings = {**grid.settings(), "judge": "none", "team": f"{max(grid.agents)} agents"}
+    settings = {**grid.settings(), "team": f"{max(grid.agents)} agents"}
     notes = [*effects.quick_note(len(grid.seeds)), *settings_notes(settings, outcome.rows)]
     usual = ablation.usual()
     together = _compare(usual, usual.pools(), CONTRIBUTIONS)
@@ -246,7 +246,7 @@ def ablate(
         _sweep(ablation, notes),
         table("by-task", "The same for each task", by_task),
     ]
-    rivals = [(OURS, rival) for rival in GRAPHLESS]
+    rivals = [(OURS, rival) for rival in RIVALS]
     words = {
         HEADLINE: effects.headline(usual, (BASELINE, OURS)),
         NO_BETTER: effects.shortcomings(together, rivals) or [NOTHING],

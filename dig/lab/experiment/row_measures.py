@@ -21,6 +21,8 @@ HEALING = (OURS, LADDER)
 GRAPHLESS = ("watchdog", "retry")
 """The rivals that know no graph."""
 
+RIVALS = ("redraw", *GRAPHLESS, "judge")
+"""What stands beside our methods."""
 METHODS: Mapping[str, tuple[str, str]] = {
     BASELINE: ("MAS only", "#7f7f7f"),
     "redraw": ("MAS, another draw", "#c7c7c7"),

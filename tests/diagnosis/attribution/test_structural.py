@@ -82,6 +82,37 @@ def test_wrong_contents_explain_what_was_made_of_them(peers: UsualTeam) -> None:
     assert ("a", "not conserved", "propagated") in found
 
 
+def returned(wrong: Sequence[str], refused: Sequence[str]) -> Written:
+    """`a` deals out to three agents; some return another type, and `a` throws some returns away."""
+    trace = Written("a", "b", "c", "d")
+    trace.act("a", *((f"q{to}", "problem", part(i, i + 1), to) for i, to in enumerate("bcd")))
+    for i, agent in enumerate("bcd"):
+        kind = "problem" if agent in wrong else "solution"
+        trace.act(agent, (f"s{agent}", kind, counts(i, i + 1), "a"))
+    trace.act("a", **{f"s{agent}": "discard" for agent in refused})
+    return trace.finish()
+
+
+def test_who_throws_away_what_is_unlike_the_others_is_not_at_fault(peers: UsualTeam) -> None:
+    """`b` returns another type; `a`, which cannot read it, follows."""
+    found = answered(UsualTeam(), returned("b", "b"))
+    assert found[0] == ("b", "unlike its siblings", "origin")
+    assert ("a", "threw away", "propagated") in found
+    found = answered(UsualTeam(), returned("", "b"))
+    assert ("a", "threw away", "propagated") not in found
+
+
+def test_what_two_agents_throw_away_speaks_against_its_maker(peers: UsualTeam) -> None:
+    """One of them alone is the agent that threw it away."""
+    for refusing, culprit in (("bc", "a"), ("b", "b")):
+        trace = Written("a", "b", "c", "d")
+        trace.act("a", *((f"q{to}", "problem", part(i, i + 1), to) for i, to in enumerate("bcd")))
+        for agent in refusing:
+            trace.act(agent, **{f"q{agent}": "discard"})
+        found = answered(peers, trace.finish())
+        assert (found[0][0], found[0][2]) == (culprit, "origin"), found
+
+
 def test_the_strongest_sign_alone_follows_no_way(tmp_path: Path) -> None:
     """The suspect `signs` names an agent whose failure was put right; `attribution` does not."""
     case = read_case(failed(tmp_path, "silent"))

@@ -176,6 +176,19 @@ def passed_on() -> Written:
     return trace
 
 
+def unread() -> Written:
+    trace = given("solution", "solution", "solution")
+    trace.act("a", s0="discard")
+    return trace
+
+
+def refused() -> Written:
+    trace = split()
+    trace.act("b", q1="discard")
+    trace.act("c", q2="discard")
+    return trace
+
+
 def discarded() -> Written:
     trace = split()
     trace.act("b", q1="discard")
@@ -223,12 +236,14 @@ SHOWING: dict[str, tuple[Callable[[], Written], str]] = {
     "passed on": (passed_on, "b"),
     "counted twice": (counted_twice, "a"),
     "threw away": (discarded, "b"),
+    "thrown away by several": (refused, "a"),
     "waits on work": (waiting, "b"),
     "holds work": (waiting, "b"),
     "kept a copy": (kept, "a"),
     "hasty": (hasty, "b"),
     "unlike its siblings": (lambda: given("solution", "solution", "riddle"), "d"),
     "nothing for its giver": (lambda: given("solution", "solution", ""), "d"),
+    "unread": (unread, "b"),
     "swallowed returns": (swallowed, "a"),
 }
 """For each sign a trace that shows it, and the agent that it is about."""
