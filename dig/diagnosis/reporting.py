@@ -13,13 +13,14 @@ from dig.show.document import Candidate, CostRow, Diagnosis, Evidence, Hypothesi
 from dig.traces.replay.kinds import in_words
 
 from .attribution.spread import chain
+from .calibration import calibrated
 from .case import RunSource
 from .conversations.hierarchy import HierarchicalGraph, draft_graph
 from .conversations.ranking import Attribution
 from .experiments import Findings, Place
 from .goal import Goal, Judgement
 from .interventions.proposing import proposals
-from .suspects import Asking
+from .suspects import USUAL_SUSPECTS, Asking
 from .trials.arms import TrialCosts, Trials, Tried
 
 if TYPE_CHECKING:
@@ -158,6 +159,7 @@ class DiagnosisReport:
         return rows.AnswerRow(
             agent=first.agent, step=first.step, t=first.t, activation=first.activation,
             mechanism=first.mechanism, confidence=confidence, reason=reason,
+            probability=calibrated(first.share) if first.by == USUAL_SUSPECTS and not fix else None,
         )  # fmt: skip
 
     def _is_suspected(self) -> bool:

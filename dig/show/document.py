@@ -208,7 +208,11 @@ class GoalRow(_Part):
 
 
 class AnswerRow(_Part):
-    """The first candidate, in short."""
+    """The first candidate, in short.
+
+    `probability` says how often such an answer names the agent at fault, by runs with known causes;
+    null: that was not measured for this sort of answer.
+    """
 
     agent: str
     step: int | None
@@ -216,6 +220,7 @@ class AnswerRow(_Part):
     activation: str | None
     mechanism: str | None
     confidence: Confidence
+    probability: float | None
     reason: str
 
 
@@ -399,7 +404,9 @@ def confidence_text(diagnosis: Diagnosis, best: HypothesisRow | None) -> str:
         return "confirmed by experiment"
     if best is not None and best.verdict == "partial":
         return "confirmed in part by experiment"
-    return f"suspected, confidence {diagnosis.answer.confidence}"
+    answer = diagnosis.answer
+    often = "" if answer.probability is None else f", {answer.probability:.2f}"
+    return f"suspected, confidence {answer.confidence}{often}"
 
 
 def first_fork(hypothesis: HypothesisRow, forks: Path) -> Path | None:

@@ -75,7 +75,8 @@ def explain(
         attempts=(), method=attribution.method, model=attribution.model,
         answer=None if first is None else document.AnswerRow(
             agent=first.agent, step=first.step, t=None, activation=None,
-            mechanism=first.mechanism, confidence=attribution.confidence, reason=attribution.reason,
+            mechanism=first.mechanism, confidence=attribution.confidence, probability=None,
+            reason=attribution.reason,
         ),
         candidates=tuple(candidates),
         chain=attribution.chain, hypotheses=(), fix=None,

@@ -56,10 +56,9 @@ class Traits:
         questions = defaultdict[Question, int](count().__next__)
         agents = defaultdict[str, int](count().__next__)
         for question, answer, agent, t, activation, event in traits:
-            is_word = isinstance(answer, str)
             self._question_of.append(questions[question])
-            self._is_word.append(is_word)
-            self._answers.append(words[answer] if is_word else answer)
+            self._is_word.append(isinstance(answer, str))
+            self._answers.append(words[answer] if isinstance(answer, str) else answer)
             self._agent_of.append(agents[agent])
             self._t.append(t)
             self._activations.append(activation)
