@@ -1,24 +1,26 @@
-"""How far a learned reader of the surface gets: `python -m bench.surface SET` (needs numpy).
+"""How far a learned reader of the surface gets: `python -m bench.surface SET [--fit FILE]`.
 
-A conditional logit over the agents of a failed run, from surface features alone: positions, counts,
-sizes, times, text lengths. It follows no cause and reads no meaning. Asked about a run, it is
-fitted without any run that has a fault of the same kind: a floor for kinds that it does not know.
+A conditional logit over the agents of a failed run, from the signs of the page of rules alone: it
+learns how much each is worth. It follows no cause. It is asked in two ways: fitted to nine tenths
+of the runs, as who has labelled failures of the same kinds, and without any run that has a fault of
+the same kind. `--fit` stores the weights of all runs, which are the floor `learned` of every table.
+It needs numpy.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from dig._util.json_values import dumps
 from dig.lab.benchmark.attributing import case_about
 from dig.lab.benchmark.instances import FaultSet, Instance
-from dig.lab.benchmark.rules import rules
-from dig.traces.run import RecordedRun
+from dig.lab.benchmark.rules import rules, surface
 
 from .measure import Table
 from .whowhen.fitting import newton, numeric
@@ -26,52 +28,7 @@ from .whowhen.fitting import newton, numeric
 if TYPE_CHECKING:
     from .whowhen.fitting import Floats
 
-L2 = 3.0
-
-
-def surface(run: RecordedRun) -> tuple[list[str], list[list[float]]]:
-    """The features of each agent of a run, beside those of the others.
-
-    Returns:
-        The agents, and the row of each.
-    """
-    agents = [*run.agents]
-    expired = {record.event for record in run.expired}
-    rows = []
-    for place, agent in enumerate(agents):
-        acts = [act for act in run.activations.values() if act.agent == agent]
-        sent = [event for event in run.events.values() if event.agent == agent]
-        fates = [fate for act in acts for fate in act.fates.values()]
-        seconds = [((act.end or run.last).us - act.us) / 1e6 for act in acts]
-        ways = [(run.times[e.arrivals[0][1]] - e.us) / 1e6 for e in sent if e.arrivals]
-        lengths = [len(dumps(event.payload)) for event in sent]
-        last = max((act.t for act in acts), default=0) / max(run.last.t, 1)
-        rows.append([
-            float(place == 0), place / len(agents), float(len(acts)), last,
-            min((act.t for act in acts), default=run.last.t) / max(run.last.t, 1),
-            float(len(sent)), sum(len(act.inputs) for act in acts), float(len(fates)),
-            *(float(fates.count(fate)) for fate in ("delay", "reroute", "discard")),
-            float(sum(not (act.outputs or act.end is None) for act in acts)),
-            float(sum(act.has_failed for act in acts)), float(sum(act.end is None for act in acts)),
-            max(seconds, default=0.0), fmean(seconds or [0.0]), max(ways, default=0.0),
-            float(sum(event.id in expired for event in sent)), float(agent in run.leaves),
-            float(sum(not event.arrivals and not event.final for event in sent)),
-            float(sum(event.final for event in sent)),
-            float(len(lengths) - len({dumps(event.payload) for event in sent})),
-            float(max(lengths, default=0)), fmean(lengths or [0.0]),
-            float(min(lengths, default=0)),
-        ])  # fmt: skip
-    return agents, rows
-
-
-def standardised(rows: Sequence[Sequence[float]]) -> Floats:
-    """The rows, each feature by its rank among the agents and by its distance from their mean."""
-    np = numeric()
-    block = np.array(rows)
-    spread = block.std(axis=0)
-    spread[spread < 1e-9] = 1.0
-    distance = (block - block.mean(axis=0)) / spread
-    return np.concatenate([distance, np.abs(distance)], axis=1)  # type: ignore[no-any-return]
+L2, FOLDS = 1.0, 10
 
 
 class _Question:
@@ -82,8 +39,8 @@ class _Question:
         label = instance.label()
         self.kinds = frozenset(str(fault["kind"]) for fault in label.faults)
         self.stratum = label.stratum
-        self.agents, rows = surface(case.run)
-        self.block = standardised(rows)
+        rows = surface(case.run)
+        self.agents, self.block = [*rows], numeric().array([*rows.values()])
         self.guilty = {cause.component for cause in label.causes}
         named = rules(case.run.records)
         self.by_rules = named is not None and named[0] in self.guilty
@@ -97,32 +54,64 @@ class _Question:
         return self.agents[int((self.block @ weights).argmax())] in self.guilty
 
 
-def ranked(fault_set: FaultSet) -> Table:
-    """Any cause named, by stratum: the ranker, the page of rules, and chance."""
-    questions = [_Question(each) for each in fault_set.labelled() if each.label().harm]
-    marks = defaultdict[str, list[tuple[bool, bool, float]]](list)
-    for kinds in dict.fromkeys(question.kinds for question in questions):
-        others = (each for each in questions if each.kinds.isdisjoint(kinds))
-        weights = newton([pair for each in others for pair in each.pairs], L2)
-        for each in (question for question in questions if question.kinds == kinds):
-            chance = len(each.guilty & {*each.agents}) / len(each.agents)
-            mark = each.is_named(weights), each.by_rules, chance
-            marks[each.stratum].append(mark)
-            marks["all"].append(mark)
+def fit(questions: Iterable[_Question]) -> Floats:
+    """Fit the weights to some failures."""
+    return newton([pair for each in questions for pair in each.pairs], L2)
+
+
+def known_kinds(questions: Sequence[_Question]) -> list[bool]:
+    """Whether each failure is explained by what the other folds taught."""
+    folds = [*range(len(questions))]
+    random.Random(0).shuffle(folds)
+    named = [False] * len(questions)
+    for fold in range(FOLDS):
+        asked = {*folds[fold::FOLDS]}
+        weights = fit(each for n, each in enumerate(questions) if n not in asked)
+        for n in asked:
+            named[n] = questions[n].is_named(weights)
+    return named
+
+
+def kinds_left_out(questions: Sequence[_Question]) -> list[bool]:
+    """Whether each failure is explained by what the other kinds of faults taught."""
+    weights = {
+        kinds: fit(each for each in questions if each.kinds.isdisjoint(kinds))
+        for kinds in dict.fromkeys(each.kinds for each in questions)
+    }
+    return [each.is_named(weights[each.kinds]) for each in questions]
+
+
+def ranked(questions: Sequence[_Question], name: str) -> Table:
+    """Any cause named, by stratum: the ranker in both ways, the page of rules, and chance."""
+    marks = defaultdict[str, list[tuple[bool, bool, bool, float]]](list)
+    answers = zip(questions, known_kinds(questions), kinds_left_out(questions), strict=True)
+    for each, known, left_out in answers:
+        chance = len(each.guilty & {*each.agents}) / len(each.agents)
+        for stratum in (each.stratum, "all"):
+            marks[stratum].append((known, left_out, each.by_rules, chance))
     rows = [
         (name, str(len(group)), *(f"{fmean(column):.2f}" for column in zip(*group, strict=True)))
         for name, group in sorted(marks.items())
     ]
-    columns = ("stratum", "failures", "surface ranker", "rules", "chance")
-    note = "The ranker is fitted without the kinds of faults that it is asked about."
-    return Table(f"Any agent at fault named, in {fault_set.path.name}", columns, rows, note)
+    columns = ("stratum", "failures", "kinds known", "kinds left out", "rules", "chance")
+    return Table(f"Any agent at fault named, in {name}", columns, rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sets", nargs="+", type=Path, metavar="SET")
-    for path in parser.parse_args().sets:
-        print(ranked(FaultSet.open(path)), end="\n\n", flush=True)
+    parser.add_argument("--fit", type=Path, metavar="FILE")
+    options = parser.parse_args()
+    questions = []
+    for path in options.sets:
+        labelled = FaultSet.open(path).labelled()
+        asked = [_Question(each) for each in labelled if each.label().harm]
+        print(ranked(asked, path.name), end="\n\n", flush=True)
+        questions += asked
+    if options.fit:
+        weights = [round(float(weight), 3) for weight in fit(questions)]
+        about = {"failures": len(questions), "l2": L2, "weights": weights}
+        options.fit.write_text(f"{json.dumps(about)}\n")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 from dig._util.text import one_line
@@ -26,7 +27,7 @@ from dig.show.document import Candidate
 from dig.tasks.user_objects import load
 from dig.traces.run import RecordedRun
 
-from . import baselines
+from . import baselines, rules
 from .answers import Answer, Answers, CausalStep, RootCause
 from .instances import FaultSet, Instance
 from .set_reading import step_at
@@ -54,7 +55,8 @@ ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
     {
         "random": baselines.random_agent,
         "earliest_deviation": baselines.earliest_deviation,
-        "rules": baselines.by_rules,
+        "rules": partial(baselines.by_surface, rules.rules),
+        "learned": partial(baselines.by_surface, rules.learned),
         **{
             name: by_suspects(name)
             for name in ("signs", "beliefs", "attribution", "attribution_blind")
@@ -65,7 +67,7 @@ ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
 """The attributors by name: the baselines, the suspects of a diagnosis, and all usual ones; each is
 made from a set, of which it may read the public part."""
 
-FLOORS = ("random", "earliest_deviation", "rules")
+FLOORS = ("random", "earliest_deviation", "rules", "learned")
 """The baselines that stand beside every score."""
 
 

@@ -24,7 +24,7 @@ from dig.tasks.accounting import PAYLOADS
 
 from .answers import Answer, CausalStep, RootCause
 from .instances import BASELINE, FaultSet
-from .rules import rules
+from .rules import Found
 from .set_reading import read_run, step_at
 
 Baseline = Callable[[Case], Answer]
@@ -44,13 +44,17 @@ def random_agent(fault_set: FaultSet) -> Baseline:
     return attribute
 
 
-def by_rules(fault_set: FaultSet) -> Baseline:
-    """The agent and kind by a page of rules, written from the catalogue of kinds alone."""
+def by_surface(name: Callable[[Sequence[Record]], Found | None], _: FaultSet) -> Baseline:
+    """The agent and kind by the signs of a page of rules, written from the catalogue alone.
+
+    Args:
+        name: Chooses among the signs: `rules` or `learned`.
+    """
 
     def attribute(case: Case) -> Answer:
         run = case.run.records
-        accusations = rules(run)
-        return blame(run, *accusations) if accusations else Answer()
+        accusation = name(run)
+        return blame(run, *accusation) if accusation else Answer()
 
     return attribute
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from statistics import median
 
 from dig.graph.records import Deliver, Emit, End, Expire, Leave, Record
@@ -31,7 +33,7 @@ Found = tuple[str, str, int]
 def rules(records: Sequence[Record]) -> Found | None:
     """The agent with the most of the plainest signs, and the first record with such a sign."""
     run = RecordedRun(records)
-    accusations = [*_of_records(run), *_of_activations(run), *_of_messages(run)]
+    accusations = _accusations(run)
     for kind in ORDER:
         signs = sorted((t, agent) for agent, sort, t in accusations if sort == kind)
         if signs:
@@ -42,6 +44,53 @@ def rules(records: Sequence[Record]) -> Found | None:
     # Without any sign, the agent that worked last is as good a guess as any.
     last = [activation for activation in run.activations.values() if activation.end is not None]
     return (last[-1].agent, "slow", last[-1].t) if last else None
+
+
+def _accusations(run: RecordedRun) -> list[Found]:
+    return [*_of_records(run), *_of_activations(run), *_of_messages(run)]
+
+
+def surface(run: RecordedRun) -> dict[str, list[float]]:
+    """The signs of each agent: of each kind whether it has some, its share, and if it alone has."""
+    counts = Counter((agent, kind) for agent, kind, _ in {*_accusations(run)})
+    kinds = Counter[str]()
+    for (_, kind), count in counts.items():
+        kinds[kind] += count
+    return {
+        agent: [
+            number
+            for kind in ORDER
+            for count, total in [(counts[agent, kind], kinds[kind])]
+            for number in (float(count > 0), count / max(total, 1), float(0 < count == total))
+        ]
+        for agent in run.agents
+    }
+
+
+def learned(records: Sequence[Record]) -> Found | None:
+    """The agent whose signs weigh most, by weights that were fitted to another set.
+
+    It knows from labelled runs how much each sign of the page is worth, and nothing else.
+    """
+    run, weights = RecordedRun(records), _weights()
+    parts = {
+        agent: [weight * number for weight, number in zip(weights, row, strict=True)]
+        for agent, row in surface(run).items()
+    }
+    if not parts:
+        return None
+    agent = max(parts, key=lambda each: sum(parts[each]))
+    worth = {kind: sum(parts[agent][3 * n : 3 * n + 3]) for n, kind in enumerate(ORDER)}
+    signs = [(-worth[kind], t, kind) for name, kind, t in _accusations(run) if name == agent]
+    _, t, kind = min(signs, default=(0.0, run.last.t, ORDER[-1]))
+    return agent, kind, t
+
+
+@cache
+def _weights() -> list[float]:
+    text = files("dig.lab.benchmark").joinpath("surface.json").read_text("utf-8")
+    weights: list[float] = json.loads(text)["weights"]
+    return weights
 
 
 def _of_records(run: RecordedRun) -> Iterator[Found]:

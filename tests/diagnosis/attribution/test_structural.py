@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,8 @@ def returned(wrong: Sequence[str], refused: Sequence[str]) -> Written:
     for i, agent in enumerate("bcd"):
         kind = "problem" if agent in wrong else "solution"
         trace.act(agent, (f"s{agent}", kind, counts(i, i + 1), "a"))
-    trace.act("a", **{f"s{agent}": "discard" for agent in refused})
+    fates: dict[str, Any] = {f"s{agent}": "discard" for agent in refused}
+    trace.act("a", **fates)
     return trace.finish()
 
 
@@ -108,7 +110,8 @@ def test_what_two_agents_throw_away_speaks_against_its_maker(peers: UsualTeam) -
         trace = Written("a", "b", "c", "d")
         trace.act("a", *((f"q{to}", "problem", part(i, i + 1), to) for i, to in enumerate("bcd")))
         for agent in refusing:
-            trace.act(agent, **{f"q{agent}": "discard"})
+            fates: dict[str, Any] = {f"q{agent}": "discard"}
+            trace.act(agent, **fates)
         found = answered(peers, trace.finish())
         assert (found[0][0], found[0][2]) == (culprit, "origin"), found
 
