@@ -164,8 +164,7 @@ def select(source: Source, part: RunPart) -> Selection:
     if part.fold or (part.fold is None and len(source.agents) > MANY_LANES):
         selection = fold_lanes(source, selection)
     # After folding, which may make a picture small enough.
-    items = len(selection.nodes) + len(selection.links)
-    if items > MOST_ITEMS:
+    if (items := len(selection.nodes) + len(selection.links)) > MOST_ITEMS:
         raise SettingsError(
             f"a picture of {items:,} nodes and edges cannot be read, and {MOST_ITEMS:,} is the "
             "most; try --from and --to, --focus ID, --finding T, --fold, or --cleaned"
