@@ -20,7 +20,7 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from dig.diagnosis.calibration import log_odds, probability
+from dig.diagnosis.reporting import log_odds, probability
 from dig.diagnosis.suspects import SUSPECTS
 from dig.lab.benchmark.attributing import case_about
 from dig.lab.benchmark.candidates import Recipe

@@ -3,7 +3,7 @@
     python -m tests.case_study [--seeds 20]
 
 What `digmon run count-frequency --agents 20 --size 100000 --virtual --seed N --method METHOD` does,
-for some seeds and both methods, as one table.
+for some seeds and all methods, as one table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dig.tasks.run.arrange import make_simulation, make_task
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.task import Score
 
-METHODS = ("mas", "retry", "dig")
+METHODS = ("mas", "redraw", "watchdog", "retry", "judge", "dig", "dig+")
 
 
 def outcome(method: str, seed: int) -> tuple[RunResult, Score | None]:

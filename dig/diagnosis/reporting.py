@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
+from importlib.resources import files
 from itertools import islice
+from math import exp, log
 from typing import TYPE_CHECKING
 
 from dig._util.text import counted
@@ -13,7 +17,6 @@ from dig.show.document import Candidate, CostRow, Diagnosis, Evidence, Hypothesi
 from dig.traces.replay.kinds import in_words
 
 from .attribution.spread import chain
-from .calibration import calibrated
 from .case import RunSource
 from .conversations.hierarchy import HierarchicalGraph, draft_graph
 from .conversations.ranking import Attribution
@@ -241,6 +244,35 @@ class DiagnosisReport:
         notes += self.helper.notes if self.helper else ()
         notes += [f"{each.hypothesis.id}: {each.why}" for each in self.findings.tried if each.why]
         return notes
+
+
+# --- how often an answer is right: `python -m bench.calibration` fitted it to known causes ---
+
+FURTHEST = 0.01
+"""A share nearer to 0 or 1 says no more than this one."""
+
+
+def log_odds(share: float) -> float:
+    """Return the logarithm of the odds of a share."""
+    within = min(max(share, FURTHEST), 1 - FURTHEST)
+    return log(within / (1 - within))
+
+
+def probability(share: float, slope: float, intercept: float) -> float:
+    """Map a share to how often such an answer is right."""
+    return 1 / (1 + exp(-slope * log_odds(share) - intercept))
+
+
+@cache
+def _fitted() -> tuple[float, float]:
+    text = files("dig.diagnosis.attribution").joinpath("calibration.json").read_text("utf-8")
+    numbers = json.loads(text)
+    return numbers["slope"], numbers["intercept"]
+
+
+def calibrated(share: float) -> float:
+    """Return how often an answer with a share was right, in two digits."""
+    return round(probability(share, *_fitted()), 2)
 
 
 TO_TRY = "what could be tried: "

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from bench import calibration
 from bench.calibration import Named, calibration_error, fit, left_out
-from dig.diagnosis.calibration import calibrated, probability
 from dig.diagnosis.diagnosing import diagnose
 from dig.diagnosis.goal import Goal
+from dig.diagnosis.reporting import calibrated, probability
 from dig.diagnosis.suspects import Asking
 from dig.show.document import confidence_text
 from tests.diagnosis.failed_runs import failed
@@ -40,9 +41,12 @@ def test_a_kind_is_asked_about_by_the_other_kinds_alone(monkeypatch: pytest.Monk
     """And a map of other kinds mends shares that say too little."""
     answers = [*made(1.0, 2.0, "a"), *made(1.0, 2.0, "b")]
     asked: list[set[frozenset[str]]] = []
-    monkeypatch.setattr(
-        calibration, "fit", lambda known: asked.append({a.kinds for a in known}) or fit(known)
-    )
+
+    def fit_seen(known: Sequence[Named]) -> tuple[float, float]:
+        asked.append({each.kinds for each in known})
+        return fit(known)
+
+    monkeypatch.setattr(calibration, "fit", fit_seen)
     confidences, right = left_out(answers), [each.is_right for each in answers]
     assert sorted(map(str, asked)) == sorted(str({frozenset({kind})}) for kind in "ab")
     before = calibration_error([each.share for each in answers], right)

@@ -194,7 +194,7 @@ class RunAnalysis:
 
     @cached_property
     def refusals(self) -> Mapping[str, set[str]]:
-        """The agents that threw away what an activation made, by that activation."""
+        """The agents that threw away outputs, by the activation of the outputs."""
         refusals = defaultdict[str, set[str]](set)
         for act in self.ended:
             for event in map(self.run.events.__getitem__, act.with_fate("discard")):

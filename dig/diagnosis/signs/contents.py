@@ -31,7 +31,7 @@ def find_unreadable(analysis: RunAnalysis) -> Iterator[Occurrence]:
 
 
 def find_refused(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """Several agents threw away what an activation made."""
+    """Several agents threw an activation's outputs away."""
     for maker, agents in analysis.refusals.items():
         if len(agents) > 1:
             act = analysis.run.activations[maker]

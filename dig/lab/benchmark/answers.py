@@ -72,8 +72,6 @@ class Answer(_Part):
     """The activation in which it began, counted from 0 in the order of their starts."""
     onset: RecordNumber | None = None
     """The record at which it began."""
-    share: Annotated[float, Field(ge=0, le=1)] | None = None
-    """The share of the first root cause among all candidates."""
 
 
 class Answers(_Part):

@@ -221,8 +221,7 @@ def of_candidates(case: Case, candidates: Sequence[Candidate]) -> Answer:
     t = first.t if first.t is not None else len(records) - 1
     number = step_at(records, t) if first.step is None else first.step
     return Answer(
-        root_causes=causes, propagation=tuple(steps.values()), step=number, onset=t,
-        share=first.share,
+        root_causes=causes, propagation=tuple(steps.values()), step=number, onset=t
     )  # fmt: skip
 
 

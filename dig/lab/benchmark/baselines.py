@@ -45,7 +45,7 @@ def random_agent(fault_set: FaultSet) -> Baseline:
 
 
 def by_surface(name: Callable[[Sequence[Record]], Found | None], _: FaultSet) -> Baseline:
-    """The agent and kind by the signs of a page of rules, written from the catalogue alone.
+    """Name agent and kind by the signs of a page of rules, written from the catalogue alone.
 
     Args:
         name: Chooses among the signs: `rules` or `learned`.

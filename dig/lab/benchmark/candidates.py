@@ -298,7 +298,7 @@ class Recipe:
         ]
 
     def share_of(self, stratum: Stratum) -> float:
-        """How much of a set a stratum may have, for 1 of one of the usual strata."""
+        """Return the share of a stratum in a set, in units of a usual stratum's."""
         if stratum.sort == "foreign":
             even = 2 * self.count // len(self.strata)
             return max(1.0, even / self.most_of_a_stratum)

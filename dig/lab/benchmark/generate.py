@@ -123,7 +123,7 @@ def _rounds(recipe: Recipe, counts: Counter[Stratum]) -> Iterator[list[InstanceD
 
 
 def _draws(stratum: Stratum, missing: float) -> int:
-    """The number of candidates of a stratum in a round, of which some instances are missing."""
+    """Count the candidates of a stratum in a round."""
     return ceil(min(WEIGHTS.get(stratum.sort, 1.0), missing))
 
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from operator import mul
 from statistics import median
 
 from dig.graph.records import Deliver, Emit, End, Expire, Leave, Record
@@ -51,37 +52,32 @@ def _accusations(run: RecordedRun) -> list[Found]:
 
 
 def surface(run: RecordedRun) -> dict[str, list[float]]:
-    """The signs of each agent: of each kind whether it has some, its share, and if it alone has."""
-    counts = Counter((agent, kind) for agent, kind, _ in {*_accusations(run)})
-    kinds = Counter[str]()
-    for (_, kind), count in counts.items():
-        kinds[kind] += count
+    """List the signs of each agent: for each kind a flag, a share, and a flag for all."""
+    signs = {*_accusations(run)}
+    counts = Counter((agent, kind) for agent, kind, _ in signs)
+    kinds = Counter(kind for _, kind, _ in signs)
     return {
         agent: [
-            number
+            float(number)
             for kind in ORDER
             for count, total in [(counts[agent, kind], kinds[kind])]
-            for number in (float(count > 0), count / max(total, 1), float(0 < count == total))
+            for number in (count > 0, count / max(total, 1), 0 < count == total)
         ]
         for agent in run.agents
     }
 
 
-def learned(records: Sequence[Record]) -> Found | None:
-    """The agent whose signs weigh most, by weights that were fitted to another set.
-
-    It knows from labelled runs how much each sign of the page is worth, and nothing else.
-    """
-    run, weights = RecordedRun(records), _weights()
-    parts = {
-        agent: [weight * number for weight, number in zip(weights, row, strict=True)]
-        for agent, row in surface(run).items()
-    }
-    if not parts:
-        return None
-    agent = max(parts, key=lambda each: sum(parts[each]))
-    worth = {kind: sum(parts[agent][3 * n : 3 * n + 3]) for n, kind in enumerate(ORDER)}
-    signs = [(-worth[kind], t, kind) for name, kind, t in _accusations(run) if name == agent]
+def learned(records: Sequence[Record]) -> Found:
+    """Name the agent with the heaviest signs, by weights fitted to another set with labels."""
+    run, worth = RecordedRun(records), dict[str, dict[str, float]]()
+    for agent, row in surface(run).items():
+        parts = map(mul, _weights(), row)
+        # Three numbers in a row are about one kind.
+        worth[agent] = dict(
+            zip(ORDER, map(sum, zip(parts, parts, parts, strict=True)), strict=True)
+        )
+    agent = max(worth, key=lambda each: sum(worth[each].values()))
+    signs = [(-worth[agent][kind], t, kind) for by, kind, t in _accusations(run) if by == agent]
     _, t, kind = min(signs, default=(0.0, run.last.t, ORDER[-1]))
     return agent, kind, t
 

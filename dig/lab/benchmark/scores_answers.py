@@ -61,7 +61,6 @@ METRICS: Mapping[str, str] = MappingProxyType(
 )
 """All metrics: those of the front row, then those of the appendix; each goes from 0 to 1."""
 EXCHANGED = "labels exchanged"
-_THIRDS = ("below 1/3", "1/3 to 2/3", "above 2/3")
 NO_HARM = "no harm"
 """The runs with a right and complete answer: in no figure but their own."""
 
@@ -217,7 +216,6 @@ class ScoredRun:
         stratum: The difficulty: the reason why the cause is hard to tell.
         harm: Whether the run is a failure.
         off_by: The number of records from the named onset to the next true one, if one is named.
-        share: The share of the component that is named first, if the answer tells it.
     """
 
     entry: Entry
@@ -226,7 +224,6 @@ class ScoredRun:
     stratum: str = "plain"
     harm: bool = True
     off_by: int | None = None
-    share: float | None = None
 
 
 _STRATA: Sequence[Callable[[ScoredRun], str]] = (
@@ -299,27 +296,7 @@ class Scores:
                     for name, runs in self.strata()
                 ],
             ),
-            *self._by_share(),
         ]  # fmt: skip
-
-    def _by_share(self) -> Iterator[Table]:
-        """How often the first named component is a true cause, by share."""
-        of_third: dict[str, list[ScoredRun]] = {third: [] for third in _THIRDS}
-        for run in self.failures:
-            if run.share is not None:
-                of_third[_THIRDS[min(int(3 * run.share), 2)]].append(run)
-        if any(of_third.values()):
-            yield Table(
-                "shares",
-                "By the share of the component that is named first",
-                ["share", "count", "mean share", "agent"],
-                [
-                    [third, len(runs), f"{fmean(run.share or 0 for run in runs):.2f}",
-                     Value(_mean(runs, "agent"))]
-                    for third, runs in of_third.items()
-                    if runs
-                ],
-            )  # fmt: skip
 
     @property
     def failures(self) -> list[ScoredRun]:
@@ -471,9 +448,7 @@ class _Asked:
             off_by = min((abs(answer.onset - t) for t in self.truth.onsets), default=None)
         hits = marks(answer, self.truth, self.concerned)
         label = self.label
-        return ScoredRun(
-            self.entry, label.kind, hits, label.stratum, label.harm, off_by, answer.share
-        )
+        return ScoredRun(self.entry, label.kind, hits, label.stratum, label.harm, off_by)
 
 
 def _mean(runs: Sequence[ScoredRun], metric: str) -> Mean | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from statistics import fmean
 
 import pytest
@@ -23,7 +22,6 @@ from dig.lab.benchmark.scores_detectors import (
 )
 from dig.lab.benchmark.scores_healing import NO_ERRORS, ROWS, HealingScores, Pair, score_healing
 from dig.lab.benchmark.set_reading import step_at
-from dig.lab.experiment.markdown_table import Value
 
 
 def perfect(known: FaultSet) -> Answers:
@@ -189,22 +187,6 @@ def test_chance_stands_beside_every_figure(small: FaultSet) -> None:
     assert found.to_json()["exchanged"] == exchanged.to_json()["strata"]["all"]
     names = [str(row[0]) for row in found.tables()[1].rows]
     assert names == ["rules", "labels exchanged", *FLOORS, "oracle"]
-
-
-def test_shares_stand_beside_how_often_they_are_right() -> None:
-    """The runs by thirds of the first share, with the part of them that is right; others not."""
-    given = ((0.2, 0.0), (0.5, 1.0), (0.6, 0.0), (1.0, 1.0), (None, 1.0))
-    scored = [
-        replace(run_of(f"i{n}", str(n), 1.0), share=share, marks={"agent": right})
-        for n, (share, right) in enumerate(given)
-    ]
-    table = Scores(by="one", scored=tuple(scored), missing=(), unlabelled=0).tables()[-1]
-    assert [tuple(row[:3]) for row in table.rows] == [
-        ("below 1/3", 1, "0.20"), ("1/3 to 2/3", 2, "0.55"), ("above 2/3", 1, "1.00"),
-    ]  # fmt: skip
-    assert [cell.ours.mean for *_, cell in table.rows if isinstance(cell, Value) and cell.ours] == [
-        0.0, 0.5, 1.0,
-    ]  # fmt: skip
 
 
 def test_kinds_against_patterns() -> None:

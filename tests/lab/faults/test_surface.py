@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bench import surface
 from bench.surface import _Question
+from dig.lab.benchmark import rules as rules_page
 from dig.lab.benchmark.instances import FaultSet
 from dig.lab.benchmark.rules import ORDER, learned, rules
 from dig.traces.run import RecordedRun
@@ -25,7 +26,7 @@ def questions(small: FaultSet) -> list[_Question]:
 def test_each_agent_has_three_numbers_for_each_kind_of_sign(small: FaultSet) -> None:
     """Shares of a kind are one together, or none has it."""
     for instance in small.labelled()[:5]:
-        rows = surface.surface(RecordedRun(instance.records()))
+        rows = rules_page.surface(RecordedRun(instance.records()))
         block = numpy.array([*rows.values()]).reshape(len(rows), len(ORDER), 3)
         totals = block[:, :, 1].sum(axis=0)
         assert numpy.allclose(totals[totals > 0], 1)
