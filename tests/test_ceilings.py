@@ -21,7 +21,7 @@ LINES = {
     "adapters": 12_320,
     "cli": 2_751,
     "detectors": 5_605,
-    "diagnosis": 6_965,
+    "diagnosis": 7_013,
     "faults": 1_222,
     "graph": 2_658,
     "lab": 9_176,
