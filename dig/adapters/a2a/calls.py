@@ -82,7 +82,7 @@ class TaskCall(HookedCall):
         self.guard.run(self.turn.resumes, payload, default=None)
 
     def receive_error(self, error: Exception) -> None:
-        """Trace an error that the SDK has made to the error of the agent.
+        """Trace an error of the SDK to the error of the agent.
 
         Raises:
             BaseException: What the caller gets instead, at a limit.
@@ -95,7 +95,7 @@ class TaskCall(HookedCall):
             self._session.errors.add_copy(error, self.raised)
 
     def stop(self) -> BaseException | None:
-        """The error for the caller of a call that was stopped at a limit, if there is one.
+        """The error, if any, for the caller of a call stopped at a limit.
 
         Only wrapped executors know `BudgetStop`: without one the SDK's server tells nothing.
         """

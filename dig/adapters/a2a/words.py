@@ -47,7 +47,7 @@ def payload_of(message: Message) -> Any:
 
 
 def annotated(request: SendMessageRequest, notes: Iterable[str]) -> SendMessageRequest:
-    """A copy of a request with the notes that it lacks, behind the message's own parts."""
+    """A copy of a request with the missing notes, behind the message's own parts."""
     copy = SendMessageRequest()
     copy.CopyFrom(request)
     parts = copy.message.parts

@@ -300,7 +300,7 @@ class AgentPlugin(BasePlugin):  # type: ignore[misc]
         return {"error": self._call.turn.notes[-1]}
 
     def _add(self, *contents: Any) -> None:
-        """Add messages to the conversation, at its present end."""
+        """Add messages to the present end of the conversation."""
         self._added += [(self._length, content) for content in contents]
 
     def _check_budget(self) -> None:

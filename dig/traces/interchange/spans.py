@@ -151,7 +151,7 @@ def tree(rows: Iterable[SpanRow], guesses: Guesses) -> list[SpanNode]:
 
 
 def _fit(node: SpanNode, above: SpanNode, guesses: Guesses) -> None:
-    """Put a span on the clock of the span above, and not before its start."""
+    """Put a span on the clock of the span above, and not before the start there."""
     shift = above.start - above.row.start
     if node.row.host != above.row.host and node.end is not None and above.end is not None:
         early, late = above.start - node.start - shift, node.end + shift - above.end
@@ -223,7 +223,7 @@ def _target(tool: SpanNode) -> str:
 
 
 def _text(error: str) -> str:
-    """An error without the type, for a connection may make another type of it."""
+    """An error without the type, for a connection may change the type."""
     return error.partition(": ")[2] or error
 
 

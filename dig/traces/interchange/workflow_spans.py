@@ -1,4 +1,4 @@
-"""Agents in spans of LlamaIndex, whose workflows have spans of steps alone.
+"""Agents in spans of LlamaIndex: a workflow has spans of steps alone.
 
 OpenInference makes a span of each step of a workflow, with the text that Python prints of the
 step's input: who has the floor, and the messages.
