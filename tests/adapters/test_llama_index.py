@@ -215,9 +215,12 @@ def test_a_handoff_is_a_message_with_its_reason_and_the_words() -> None:
 
 
 def test_et_a_second_handoff_of_a_response_is_lost_work() -> None:
-    """LlamaIndex gives the floor to one agent only, and tells the model that both work."""
+    """LlamaIndex gives the floor to one agent only, and tells the model that both work.
+
+    In which order it does so differs from run to run in 0.14.22, without a monitor as well.
+    """
     watched = Watched()
-    watched.must_change_nothing(scenario(to_two))
+    assert play(scenario(to_two), watched).returned == play(scenario(to_two)).returned
     assert watched.patterns == ["ET"] and watched.ran() == ["a", "c"]
 
 
