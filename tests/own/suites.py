@@ -90,10 +90,16 @@ SUITES = {
         arguments=("-p", "crewai_conftest", "-o", "asyncio_mode=auto", "-W", "ignore"),
         environment={"OPENAI_API_KEY": "none"},
     ),
-    "ag2": Suite(("ag2",), none="its source distribution has no tests"),
-    "agent-framework": Suite(
-        ("agent-framework-core",), none="its source distribution has no tests"
-    ),
-    "llama-index": Suite(("llama-index-core",), none="its source distribution has no tests"),
+    **{
+        extra: Suite((package,), none="its source distribution has no tests")
+        for extra, package in {
+            "a2a": "a2a-sdk",
+            "ag2": "ag2",
+            "agent-framework": "agent-framework-core",
+            "google-adk": "google-adk",
+            "llama-index": "llama-index-core",
+            "pydantic-ai": "pydantic-ai-slim",
+        }.items()
+    },
 }
 """By the name of the extra that installs the framework."""
