@@ -53,6 +53,7 @@ FOREIGN = {
     "dig/tasks/run/team_run.py name": 1,
     "dig/tasks/simulated/classifying.py _WORD": 1,
     "dig/traces/interchange/exports.py _NOT_XML": 1,
+    "dig/traces/interchange/workflow_spans.py _ESCAPE": 1,
     "dig/traces/interchange/workflow_spans.py _PRINTED": 1,
     "dig/traces/journal/reader.py _CHECKSUM": 1,
     "dig/traces/journal/segments.py _LATER": 1,

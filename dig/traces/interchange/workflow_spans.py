@@ -7,7 +7,6 @@ step's input: who has the floor, and the messages.
 from __future__ import annotations
 
 import re
-from ast import literal_eval
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -25,6 +24,12 @@ _PRINTED = re.compile(
 )
 """Roles, texts of messages and names of agents in what Python prints of a step's input."""
 
+_ESCAPE = re.compile(
+    r"\\(?:(x[0-9a-f]{2}|u[0-9a-f]{4}|U00(?:0[0-9a-f]|10)[0-9a-f]{4})|(.))", re.DOTALL
+)
+"""A character in such a text that Python does not print as it is."""
+
+_CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
 _NAME = "current_agent_name"
 _STEPS, _OUTPUT = (".setup_agent", ".run_agent_step"), ".parse_agent_output"
 
@@ -87,7 +92,7 @@ def _printed(row: SpanRow) -> Iterator[re.Match[str]]:
 def _agent(row: SpanRow) -> str:
     """The agent with the floor at a step; empty: the span does not tell."""
     names = [part[3] for part in _printed(row) if part[2] == _NAME]
-    return str(literal_eval(names[-1])) if names else ""
+    return _unquote(names[-1]) if names else ""
 
 
 def _said(row: SpanRow, role: str) -> str:
@@ -99,5 +104,13 @@ def _said(row: SpanRow, role: str) -> str:
         if part[1]:
             speaker, said = part[1], [] if part[1] == role else said
         elif speaker == role:
-            said.append(literal_eval(part[3]))
+            said.append(_unquote(part[3]))
     return "".join(said)
+
+
+def _unquote(printed: str) -> str:
+    """The text that Python printed in quotation marks."""
+    return _ESCAPE.sub(
+        lambda escape: _CONTROLS.get(escape[2], escape[2]) or chr(int(escape[1][1:], 16)),
+        printed[1:-1],
+    )

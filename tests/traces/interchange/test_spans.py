@@ -9,12 +9,15 @@ from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dig.detectors import standard
 from dig.detectors.watch import Watch
 from dig.errors import TraceError
 from dig.graph.records import Emit, End, IncidentRow, Record, Run, Start
 from dig.traces.interchange.imports import Imported, import_file
+from dig.traces.interchange.workflow_spans import _unquote
 
 from .span_files import (
     AGENT,
@@ -584,3 +587,13 @@ def test_a_log_that_names_spans_is_a_log(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     path.write_text(json.dumps(rows))
     assert import_file(path).format == "log"
+
+
+@given(st.text(st.characters(codec=None)))
+def test_a_text_that_python_printed_is_read_without_running_python(text: str) -> None:
+    assert _unquote(repr(text)) == text
+
+
+@given(st.text())
+def test_a_text_that_python_would_not_print_is_read_too(text: str) -> None:
+    assert isinstance(_unquote(f"'{text}\\'"), str)
