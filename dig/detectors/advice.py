@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from dig._util.text import join_clauses, name, one_line
+from dig._util.text import counted, join_clauses, name, one_line
 from dig.graph.words import REMARK, action_text, actions_text, moment
 
 from .answer_facts import AnswerFacts
@@ -116,6 +116,9 @@ class Advice(AnswerFacts):
         if self._is_short and "ET" in self._tallies and has_result:
             agent = next(iter(self._tallies["ET"].agents), "the agent")
             says = f"Let `{name(agent)}` wait for all parts"
+            for holder, number in self._count_lost().most_common(1):
+                work = f"the {counted(number, 'message')} that `{name(holder)}` had when it left"
+                says = f"Give {work} to another agent; waiting would not bring them back"
             says += "; then mend the counting, which stays wrong" if self._mistakes else ""
             return says, "digmon why RUN --good findings.ET==0 --try"
         return (
@@ -182,8 +185,9 @@ class Advice(AnswerFacts):
         if origin and origin.activation:
             turn = shlex.quote(name(origin.activation))
             return "See what it was given, and the error", f"digmon show RUN {turn}"
-        for agent in self._failing():
-            return f"Mend `{agent}`: see its failed turns", f"digmon show RUN {shlex.quote(agent)}"
+        for agent, turns in self._failing().items():
+            command = f"digmon show RUN {shlex.quote(name(turns.activation))}"
+            return f"Mend `{agent}`: see its {'first ' * (turns.number > 1)}failed turn", command
         if run.limit and not self._tallies:
             return "Raise the limit in `[budget]`, or see who used it up", "digmon show RUN"
         return None
@@ -208,8 +212,8 @@ class Advice(AnswerFacts):
             agents = join_clauses([f"`{name(agent)}`" for agent in self._rings[0].agents])
             speaker = name(acting_agent(run.graph, spoken.by) if run.graph else "")
             says = f"Give the round of {agents} a way out; a higher limit helps only if"
-            command = f"digmon show RUN {shlex.quote(speaker)}"
-            return f"{says} `{speaker}` would ever agree. Its turns", command
+            command = f"digmon show RUN {shlex.quote(name(spoken.event))}"
+            return f"{says} `{speaker}` would ever agree. Its last words", command
         if run.finish and run.finish.outcome == "timeout" and not run.running:
             agents = join_clauses([f"`{name(holder.agent)}`" for holder in self._guilty_holders])
             aim = f"find what frees {agents}" if agents else "find the cause"
@@ -221,9 +225,9 @@ class Advice(AnswerFacts):
                 return says, "digmon show RUN"
             spoken = self._last_words(None)
             talker = acting_agent(run.graph, spoken.by) if spoken and run.graph else None
-            if talker:
+            if spoken and talker:
                 says = f"See why `{name(talker)}` never came to an end, before you raise the limit"
-                return says, f"digmon show RUN {shlex.quote(name(talker))}"
+                return says, f"digmon show RUN {shlex.quote(name(spoken.event))}"
             if self._session and len(self._team) == 1:
                 says = "A trace shows its tool calls if you wrap with `tools=True`; so far"
                 return says, "digmon show RUN"
@@ -232,10 +236,9 @@ class Advice(AnswerFacts):
             return "Ask again what was called off; see what was done", "digmon show RUN"
         if self._state == "cut off" and run.finish is None and not (run.recorded and self._tallies):
             for turn, agent in [*run.running.items()][:1]:
-                says = (
-                    f"Ask again; see what `{name(agent)}` was at work on when the trace broke off"
-                )
-                return says, f"digmon show RUN {shlex.quote(name(turn))}"
+                says = "See how the process ended (its exit code and its log), then ask again"
+                command = f"digmon show RUN {shlex.quote(name(turn))}"
+                return f"{says}; the turn of `{name(agent)}`", command
             return "See where it stopped", "digmon show RUN"
         if grade in ("bad", "inexact"):
             return "Find the cause", f"digmon why RUN{self._try}"

@@ -10,10 +10,11 @@ from dig._util.text import MOST_LISTED, cut, join_clauses, name
 from dig.graph.records import Emit, base_name
 from dig.graph.words import MOST_NAMED
 
+from .describe import goal_text
 from .headline import acting_agent, is_framework_node
 from .holders import Holder, list_holders
-from .rings import Ring, rings_without_answer
-from .run_so_far import PatternTally, RunSoFar, goal_text
+from .rings import LEAST_AT_LIMIT, LEAST_ROUNDS, Ring, rings_without_answer
+from .run_so_far import PatternTally, RunSoFar
 
 
 class AnswerFacts:
@@ -46,7 +47,12 @@ class AnswerFacts:
         self._is_open = bool(self._waiting) or not is_over
         self._holders = self._find_holders()
         graph = so_far.graph
-        self._rings = rings_without_answer(graph) if graph is not None and graph.t >= 0 else []
+        origin = self._origin
+        is_limit = origin and origin.stage == "request" and not (origin.activation or so_far.limit)
+        least = LEAST_AT_LIMIT if is_limit else LEAST_ROUNDS
+        self._rings = list[Ring]()
+        if graph is not None and graph.t >= 0:
+            self._rings = rings_without_answer(graph, least)
         numbered = {holder.agent for holder in self._holders}
         self._recovered = [
             agent for agent, failed in so_far.failed.items()
@@ -113,9 +119,31 @@ class AnswerFacts:
                 waiting.setdefault(agent, []).append(event.id)
         return list_holders(graph, self._run.latest, waiting)
 
+    def _count_lost(self) -> Counter[str]:
+        """The number of messages that were lost with each agent that left."""
+        graph = self._run.graph
+        events = [e for e in graph.live.values() if e.cause == "left"] if graph is not None else []
+        return Counter(agent for e in events for agent in e.sent_to if agent in self._departures)
+
     @property
     def _is_gone(self) -> bool:
         return self._state == "cut off" and self._run.finish is None
+
+    @property
+    def _working(self) -> dict[str, int]:
+        """The agents in the middle of a turn, with the beginning in microseconds."""
+        return {base_name(a.agent): a.us_start for a in reversed(self._activations())}
+
+    def _callers(self) -> list[list[str]]:
+        """The idle agents behind the turns in progress, and the agents with answers to these."""
+        if self._run.graph is None:
+            return [[], []]
+        sender, open_events = self._run.graph.history.sender, self._run.graph.open_events()
+        inputs = [event for turn in self._activations() for event in turn.inputs]
+        callers = {base_name(sender(event.n) or "") for event in inputs} - {"", *self._working}
+        answers = [e for e in open_events if e.work and not callers.isdisjoint(e.copies)]
+        agents = {base_name(sender(event.n) or "") for event in answers} - {"", *callers}
+        return [[f"`{name(agent)}`" for agent in sorted(each)] for each in (callers, agents)]
 
     def _list_miscounting(self, without: Collection[str] = (), *, is_short: bool = False) -> str:
         """The agents behind a wrong answer; short: the number of many agents."""

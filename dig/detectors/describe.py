@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import islice
 from typing import Any, Literal
 
 from dig._util.text import anything, counted, cut, name, names, one_line, safe_text
@@ -24,6 +25,9 @@ from .finding import MOST_EVIDENCE, SEVERITIES, Explanation, Finding, Severity, 
 from .notes import nobody_takes
 from .paths import MOST_PATHS, PathFinder
 from .patterns import BY_NAME, severity_of
+
+MOST_GOAL = 90
+"""The number of characters of a request that are told."""
 
 SILENCED: Literal["silenced"] = "silenced"
 Worth = Severity | Literal["silenced"]
@@ -217,25 +221,33 @@ def silenced_text(finding: Finding | FindingRow) -> str:
 
 
 _LOSSES = {
-    "no_recipient": "was sent to nobody who was there",
-    "left": "was lost, since the agent that had it left",
-    "expired": "was lost, since its time had run out",
+    "no_recipient": "sent to nobody who was there",
+    "left": "lost when {} left",
+    "expired": "lost, since it was not delivered in time",
 }
 """By cause: the way in which an event was lost."""
 
 
-def loss_text(graph: InteractionGraph, event: str) -> str:
-    """The loss of an event; empty: the event is not lost, or not known any more."""
+def loss_text(graph: InteractionGraph, event: str, them: str = "") -> str:
+    """The loss of an event; empty: the event is not lost, or not known any more.
+
+    Args:
+        graph: The graph of the run.
+        event: The event.
+        them: `it` or `them`, where the sentence before has named the event, or several such events.
+    """
     state = graph.event(event) if graph.knows(event) else None
     if state is None or state.cause is None:
         return ""
     sender = graph.history.sender(state.n)
     work = f"a message of {name(base_name(sender))}" if sender else "a request from outside"
     if state.cause != "discarded":
-        return f"{work} {_LOSSES.get(state.cause, 'was lost')}"
+        absent = [agent for agent in state.sent_to if agent not in graph.present]
+        loss = _LOSSES.get(state.cause, "lost").format(cut(_agents(absent)) or "an agent")
+        return f"they were {loss}" if them == "them" else f"{them or work} was {loss}"
     agents = _agents(state.discarded_by)
     work = "a message of its own" if sender and agents == _agents([sender]) else work
-    return f"{cut(agents, most=MOST_NAMED)} threw {work} away"
+    return f"{cut(agents, most=MOST_NAMED)} threw {them or work} away"
 
 
 def missing_text(graph: InteractionGraph, unresolved: Any, uncovered: Any) -> str:
@@ -252,7 +264,8 @@ def missing_text(graph: InteractionGraph, unresolved: Any, uncovered: Any) -> st
         numbers = [n for event in ids if (n := h.event(event)) is not None]
         agents = cut(_agents(filter(None, map(h.sender, numbers))), most=MOST_NAMED)
         if agents:
-            losses = {*map(partial(loss_text, graph), ids)} if verb else {""}
+            them = "it" if len(ids) == 1 else "them"
+            losses = {loss_text(graph, event, them) for event in ids} if verb else {""}
             loss = f" ({losses.pop()})" if len(losses) == 1 and losses != {""} else ""
             return f", without {verb}{counted(len(numbers), 'message')} of {agents}{loss}"
     return ""
@@ -260,3 +273,20 @@ def missing_text(graph: InteractionGraph, unresolved: Any, uncovered: Any) -> st
 
 def _agents(agents: Any) -> list[str]:
     return [name(agent) for agent in dict.fromkeys(map(base_name, agents))]
+
+
+def goal_text(payload: Any) -> str:
+    """The first sentence of a request: of the payload's goal, or else of the longest text."""
+    goal = payload.get("goal") if isinstance(payload, Mapping) else None
+    text = goal or max(islice(texts_in(payload), 50), key=len, default="")
+    first = one_line(text, 400).partition(". ")[0].rstrip(".")
+    return one_line(first, MOST_GOAL)
+
+
+def dollars_in(usage: object) -> float:
+    """The money in some usage, which may be nested, by model for instance."""
+    if not isinstance(usage, Mapping):
+        return 0.0
+    dollars: Any = usage.get("cost_usd")
+    is_sum = isinstance(dollars, int | float) and 0 < dollars < 1e12  # a trace may hold anything
+    return (float(dollars) if is_sum else 0.0) + sum(map(dollars_in, usage.values()))

@@ -18,12 +18,13 @@ from dig.graph.words import MOST_NAMED, moment
 
 from .advice import Advice
 from .answers import FailureStep, FiveAnswers, Grade, InvolvedAgent
-from .describe import pattern_title
-from .headline import acting_agent
+from .budget import UNITS
+from .describe import goal_text, pattern_title
+from .headline import MODEL_CALLS, acting_agent
 from .holders import Holder
 from .patterns import BY_NAME
 from .rings import Ring
-from .run_so_far import CANCELLED, EARLY, FailedTurns, PatternTally, RunSoFar, goal_text
+from .run_so_far import CANCELLED, EARLY, FailedTurns, PatternTally, RunSoFar
 
 MOST_STEPS = 6
 NO_ANSWER = ("ended by an error", CANCELLED, "left without an answer")
@@ -279,7 +280,10 @@ class _Writer(Advice):
         steps = [
             FailureStep(
                 tally.t, tally.us,
-                _tally_text(pattern, tally, origins.pop(tally.us, {}) if tally.loss else {}),
+                _tally_text(
+                    pattern, tally, origins.pop(tally.us, {}) if tally.loss else {},
+                    next(filter(None, map(self._fault, tally.agents)), "") if tally.loss else "",
+                ),
             )
             for pattern, tally in self._tallies.items()
         ]  # fmt: skip
@@ -335,29 +339,39 @@ class _Writer(Advice):
             yield FailureStep(leave.t, leave.us, f"{name(agent)} {self._departure(agent)}")
         limited = self._run.limited
         if limited is not None and not (origin and origin.activation):
-            yield FailureStep(limited.t, limited.us, f"the team was {self._run.limit}")
+            says = f"the team was {self._run.limit}{_overspent(limited.detail)}"
+            yield FailureStep(limited.t, limited.us, says)
         culprit = acting_agent(graph, origin.activation) if graph and origin else None
         if origin and (culprit not in self._run.failed or origin.stage == "answer"):
             # The words of an error without an agent stand in the headline, and that is enough.
             says = origin.private if self._private or not origin.activation else origin.says
+            says = says.removesuffix(f", at {moment(origin.us)}")
             says += "" if origin.activation or self._rings else self._said_last()
             yield FailureStep(origin.t, origin.us, says)
         if finish and finish.outcome == "timeout" and not (self._run.running or self._holders):
             says = "the last turn ended, and no agent went on"
             yield FailureStep(0, self._run.ended_us, says)
-        if graph is not None and (self._is_gone or self._deserted) and not self._waiting:
-            says = "that is the last record" if self._is_gone else "the session was closed"
-            link = ":" if self._is_gone else " while"
-            says += f"{link} {self._list_waiting('waited')}" if self._deserted else ""
-            says += f"; {self._list_working()}" if self._is_gone and not self._deserted else ""
+        if self._deserted and not self._waiting:
+            wait = self._run.asks.get(self._deserted[0].id, {})
+            us = wait.get("us", self._deserted[0].us_start)
+            end = "the last record" if self._is_gone else "the end of the session"
+            says = f"{self._list_waiting('waited')}, to {end} at {moment(self._run.us)}"
+            yield FailureStep(wait.get("t", 0), us, says)
+        elif graph is not None and self._is_gone:
+            says = f"when and why the process ended is not recorded; {self._list_working()}"
             yield FailureStep(graph.t, self._run.us, says)
 
     def _list_working(self) -> str:
-        """The agents in the middle of a turn."""
-        agents = [f"`{name(agent)}`" for agent in dict.fromkeys(self._run.running.values())]
-        if not agents:
-            return "no agent was at work"
-        return f"{cut(agents, most=MOST_NAMED)} {'was' if len(agents) == 1 else 'were'} at work"
+        """The agents in the middle of a turn, the agents that waited for these, and the answers."""
+        working = self._working.items()
+        texts = [f"`{name(agent)}` was at work since {moment(us)}" for agent, us in working]
+        callers, answers = self._callers()
+        if callers:
+            them = "it" if len(texts) == 1 else "them"
+            texts.append(f"{join_clauses(callers)} waited for {them}")
+        if answers:
+            texts.append(f"{join_clauses(answers)} had answered")
+        return cut(texts, most=MOST_NAMED + 1) or "no agent was at work"
 
     def _ring_step(self, ring: Ring) -> FailureStep:
         ends = [self._run.latest[agent] for agent in ring.agents if agent in self._run.latest]
@@ -371,7 +385,10 @@ class _Writer(Advice):
         if spoken is None or self._private or self._run.graph is None:
             return ""
         words, speaker = goal_text(spoken.payload), acting_agent(self._run.graph, spoken.by)
-        return f"; `{name(speaker)}` said last: “{words}”" if words else ""
+        equal = [m for m in self._run.messages if m.payload == spoken.payload]
+        number = sum(acting_agent(self._run.graph, message.by) == speaker for message in equal)
+        often = f"{number} times" if number > 1 else "last"
+        return f"; `{name(speaker)}` said {often}: “{words}”" if words else ""
 
     def _failed(self, agent: str, failed: FailedTurns) -> str:
         turns = self._run.turns[agent]
@@ -449,7 +466,10 @@ class _Writer(Advice):
         for n, agent in enumerate(unfinished[:MOST_NAMED]):
             more = len(unfinished) - MOST_NAMED if n == MOST_NAMED - 1 else 0
             further = f", nor did {counted(more, 'more agent')}" if more > 0 else ""
-            did = "was at work" if self._is_gone else "did not end its turn"
+            since = self._working.get(agent)
+            did = "did not end its turn"
+            if self._is_gone and since is not None:
+                did = f"was at work since {moment(since)}"
             yield InvolvedAgent(name(agent), f"{did}{further}", False)
 
     def _missing_branches(self) -> Iterator[tuple[str, str]]:
@@ -470,8 +490,13 @@ class _Writer(Advice):
             yield InvolvedAgent(name(agent), says, False, failed.activation)
 
     def _busiest(self, most: int) -> Iterator[InvolvedAgent]:
+        is_of_calls = self._origin and self._origin.error.startswith(MODEL_CALLS)
+        calls = ", with all the model calls that the limit allows" if is_of_calls else ""
+        dollars = self._run.dollars
         for agent, turns in self._run.turns.most_common(most):
-            yield InvolvedAgent(name(agent), f"took {counted(turns, 'turn')}", False)
+            spent = f" for ${dollars.get(agent, 0):,.2f}" if dollars else ""
+            says = f"took {counted(turns, 'turn')}{calls}{spent}"
+            yield InvolvedAgent(name(agent), says, False)
 
     # --- the task and the cost ---
 
@@ -511,10 +536,19 @@ def _act(row: Mapping[str, Any]) -> str:
     return one_line(row.get("says") or "made a mistake")
 
 
-def _tally_text(pattern: str, tally: PatternTally, origin: Mapping[str, Any]) -> str:
+def _overspent(detail: Mapping[str, Any]) -> str:
+    """What was spent beyond the limit in the incident `budget`; empty: nothing."""
+    try:
+        spent = UNITS[detail["limit"]].format(detail["spent"])
+        return f" ({spent} spent)" if detail["spent"] > detail["most"] else ""
+    except (KeyError, TypeError, ValueError):  # a trace may hold anything
+        return ""
+
+
+def _tally_text(pattern: str, tally: PatternTally, origin: Mapping[str, Any], fault: str) -> str:
     """A pattern in plain words, with the name and the number of findings behind."""
     times = f", {tally.number:,} times" if tally.number > 1 else ""
-    loss = one_line(origin.get("says")) if origin else tally.loss
+    loss = one_line(origin.get("says")) if origin else f"{tally.loss}{fault}"
     plain = tally.plain.removeprefix("some work was lost: ") if loss else tally.plain
     return f"{f'{loss}; ' if loss else ''}{plain}: {pattern_title(pattern)}{times}"
 

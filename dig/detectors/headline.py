@@ -10,7 +10,7 @@ Each report of a run begins with the headline, unless the finding was mended or 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,9 @@ MOST_ERROR = 120
 MOST_REMEMBERED = 1_000
 """The number of errors, and of requests, that are remembered."""
 MOST_NAMED = 3
+
+MODEL_CALLS = "MaxTurnsExceeded"
+"""The error of OpenAI Agents at `max_turns`, which counts the calls of a model."""
 
 _TYPED = re.compile(r"[A-Za-z_][\w.]*(: |\Z)")
 
@@ -74,6 +77,7 @@ class Headlines:
         self._never_ran: dict[str, str] = {}  # event -> the agent that it was taken back from
         self.awaited: dict[str, list[str]] = {}  # agent that never ran -> whom it waited for
         self._stopped: dict[str, None] = {}  # the requests at a limit of their budget
+        self._asked_last = ""  # the latest message after that
 
     def look(self, record: Record) -> None:
         """Take note of an error, a request, or an agent without a turn."""
@@ -81,6 +85,8 @@ class Headlines:
             _remember(self._errors, record.activation, record)
         elif isinstance(record, Emit) and record.by is None:
             _remember(self._posed, record.event, record.us)
+        elif isinstance(record, Emit) and record.type != records.NOTICE:
+            self._asked_last = record.event
         elif isinstance(record, IncidentRow) and record.what in (NEVER_RAN, records.BUDGET):
             detail = record.detail if isinstance(record.detail, Mapping) else {}
             for event in detail.get("events") or ():
@@ -119,6 +125,14 @@ class Headlines:
         event, stage = str(subject.get("event") or ""), str(finding.stage)
         return Headline(stage, event, finding.t, finding.us, says, private, origin, error)
 
+    @staticmethod
+    def is_conductor(
+        team: Collection[str], agent: str, end: End | None, limit: Mapping[str, Any]
+    ) -> bool:
+        """Whether the turn of an agent outside the team only ended a chat at this limit."""
+        is_end = end is not None and end.cancelled and end.error == limit.get("error")
+        return is_end and base_name(agent) not in team
+
     def _origin(self, activation: object, graph: InteractionGraph) -> str | None:
         """Follow an error from activation to activation to the first one."""
         # Frameworks wrap the error of a called agent, so the reader wants the first of a chain.
@@ -140,15 +154,22 @@ class Headlines:
         # A budget does not count activations, so their number would only contradict its turns.
         if cause == "limit" and str(finding.subject.get("event")) in self._stopped:
             stop = words.partition(": ")[2] or f"the {noun} ended at the limit of its budget"
+            n, agent = graph.history.event(self._asked_last), self._never_ran.get(self._asked_last)
+            if agent and n is not None and sources and not graph.sources_of(n).isdisjoint(sources):
+                stop += f"; `{name(base_name(agent))}` was asked again instead"
             return f"{stop}, {at}"
         if cause == "limit":
             h = graph.history
             about = graph.activations_about(sources)
-            turns = [v for v in about if not is_framework_node(h.agent(v))]
+            ends = {v: self._errors.get(h.activation_ids[v]) for v in about}
+            is_conductor = partial(self.is_conductor, graph.run.agents, limit=finding.evidence)
+            turns = [v for v in about if not is_conductor(h.agent(v), ends[v])]
+            turns = [v for v in turns if not is_framework_node(h.agent(v))]
             agents = [*dict.fromkeys(base_name(h.agent(v)) for v in turns)]
             if graph.run.session:
                 turns = [v for v in turns if starts_turn(h, v)]
             number = counted(len(turns), "turn") + (f" of {_list_agents(agents)}" if agents else "")
+            error += ", which counts model calls" if words.startswith(MODEL_CALLS) else ""
             return f"the {noun} ended at a limit of its framework{error}, after {number}"
         if cause == "timeout":
             running = [a for a in graph.activations if graph.concerns(a, sources)]

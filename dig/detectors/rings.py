@@ -17,6 +17,8 @@ from dig.graph.records import base_name
 
 LEAST_ROUNDS = 5
 """A ring without an answer is worth a sentence from so many rounds on."""
+LEAST_AT_LIMIT = 3
+"""The same where the request ended at a limit."""
 
 MOST_TURNS = 1_000
 MOST_STARTS = 1_000
@@ -96,8 +98,8 @@ def _turn_before(h: History, v: int) -> int | None:
     return h.generator[(from_others or inputs)[-1]] if inputs else None
 
 
-def rings_without_answer(graph: InteractionGraph) -> list[Ring]:
-    """Find the rings of unanswered requests."""
+def rings_without_answer(graph: InteractionGraph, least: int = LEAST_ROUNDS) -> list[Ring]:
+    """Find the rings of unanswered requests, with so many rounds at least."""
     h, rings = graph.history, dict[frozenset[str], Ring]()
     # The latest turn of each agent will do: a turn in a ring that goes on is its agent's latest.
     latest = [ended[-1] for ended in h.ended_by.values() if ended][-MOST_STARTS:]
@@ -105,7 +107,7 @@ def rings_without_answer(graph: InteractionGraph) -> list[Ring]:
         if not graph.unanswered_sources(graph.activation_sources(activation), 1):
             continue
         ring = ring_before(graph, activation)
-        if ring is None or ring.rounds < LEAST_ROUNDS:
+        if ring is None or ring.rounds < least:
             ring = _crowd_before(graph, activation)
         if ring is not None:
             agents = frozenset(ring.agents)

@@ -6,10 +6,9 @@ may go on for months. `dig.detectors.five_answers` puts the run into words.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
 from typing import Any
 
 from dig._util.text import MOST_LISTED, counted, first_words, name, one_line, value_text
@@ -24,18 +23,19 @@ from .budget import limit_text
 from .describe import (
     SILENCED,
     Worth,
+    dollars_in,
+    goal_text,
     loss_text,
     missing_text,
     plain_text,
     recorded_finding,
     worth,
 )
-from .finding import Finding, is_rivals, responsible_agents, texts_in
+from .finding import Finding, is_rivals, responsible_agents
 from .headline import Headline, Headlines, acting_agent, answered_by, is_framework_node, worst
 from .holders import Holder, list_holders
 from .mended import CONSUMED, Mending
 
-MOST_GOAL = 90
 MOST_ERRORS = 1_000  # whose mending is followed
 MOST_AGENTS = 1_000
 MOST_ANSWERS = 1_000
@@ -145,6 +145,7 @@ class RunSoFar:
         agents: The names of the agents, the first thousand.
         starts_turn: Whether a turn starts with the latest record.
         turns: The number of turns, by agent; failed: those that ended with an error of its own.
+        dollars: The money in the usage of an agent's turns, by agent.
         handed_on: The number of events that an agent handed on, by agent.
         dropped: The target of the latest handoff that was not carried out, by agent.
         cancelled: The latest turn that was called off, by agent.
@@ -201,6 +202,7 @@ class RunSoFar:
         self.goal = self.refused = ""
         self.turns: Counter[str] = Counter()  # by agent
         self.handed_on: Counter[str] = Counter()  # by agent
+        self.dollars: dict[str, float] = defaultdict(float)  # by agent
         self.failed: dict[str, FailedTurns] = {}  # by agent
         self.dropped: dict[str, str] = {}
         self.cancelled: dict[str, records.End] = {}  # the latest turn that was called off, by agent
@@ -263,7 +265,7 @@ class RunSoFar:
         if record.by is not None:
             self.messages.append(record)
             self._note_dropped(record)
-        if record.by is None:
+        if record.by is None or self.limit:  # what the last turn at a limit asks for, too
             self._headlines.look(record)
         if record.by is None and record.type != records.NOTICE:
             self.counts["requests"] += 1
@@ -336,18 +338,28 @@ class RunSoFar:
             skipped = detail.get("not_looked_at")
             self.skipped = skipped if isinstance(skipped, list) else self.skipped
         if record.what == records.REQUEST_FAILED and detail.get("event") is not None:
-            if detail.get("how") == "error":
+            if detail.get("how") == "limit":
+                self._leave_conductor_out(detail)
+            elif detail.get("how") == "error":
                 self.counts["failed"] += 1
                 if len(self._erred) < MOST_ANSWERS:
                     self._erred.add(str(detail["event"]))
-        elif record.what == records.WAITS and detail.get("asks") is not None:
-            self.asks[str(detail.get("activation"))] = detail
+        elif record.what == records.WAITS:
+            self.asks[str(detail.get("activation"))] = {**detail, "t": record.t, "us": record.us}
             if len(self.asks) > MOST_ANSWERS:
                 del self.asks[next(iter(self.asks))]
         elif record.what == records.STOPPED_FROM_OUTSIDE:
             self.is_halted = True
         elif record.what == records.BUDGET and detail.get("stage") in ("stopped", "partial"):
             self._note_limit(record, detail)
+
+    def _leave_conductor_out(self, detail: Mapping[str, Any]) -> None:
+        """Take out of the team a manager whose turn only ended a chat at a limit."""
+        team = self.run.agents if self.run else ()
+        for agent, end in self.latest.items():
+            if end is self._error and self._headlines.is_conductor(team, agent, end, detail):
+                self.agents.pop(agent, None)
+                self.counts["turns"] -= self.turns.pop(agent, 0)
 
     def _note_limit(self, record: records.IncidentRow, detail: Mapping[str, Any]) -> None:
         self.limit = limit_text(detail)
@@ -385,6 +397,8 @@ class RunSoFar:
                     self._unused.get(activation, set()).discard(fate.event)
         if record.usage:
             self.late_turns.look(record)
+            if agent in self.agents:
+                self.dollars[agent] += dollars_in(record.usage)
         if record.error is not None:
             self._headlines.look(record)
             if record.cancelled and self._only_waited(record):
@@ -422,7 +436,7 @@ class RunSoFar:
         if severity == SILENCED:  # a detector of today may have raised the same just before
             self._keep_headline(finding)
             return
-        if (pattern, finding.stage) == ("FAIL", "turn"):  # the verdict has the number of these
+        if (pattern, finding.stage) == ("FAIL", "turn"):  # the verdict has their number
             return
         kind = "recorded" if tallies is None else "raised"
         if severity == "error" and self.graph is not None:
@@ -461,7 +475,7 @@ class RunSoFar:
             tally.plain = "a request ended without an answer"
         elif pattern == "DL":
             since = finding.us - records.micros(graph.run.limits.dl_window_s)
-            tally.plain += f", since {moment(since)}"
+            tally.plain += f", since {moment(max(since, self.ended_us))}"
         if isinstance(waiting, Mapping):
             tally.holders = list_holders(graph, self.latest, waiting)
 
@@ -577,11 +591,3 @@ _LOOKS: Mapping[type, Any] = {
     records.IncidentRow: RunSoFar._incident,
     records.Finish: RunSoFar._close,
 }
-
-
-def goal_text(payload: Any) -> str:
-    """The first sentence of a request: of the payload's goal, or else of the longest text."""
-    goal = payload.get("goal") if isinstance(payload, Mapping) else None
-    text = goal or max(islice(texts_in(payload), 50), key=len, default="")
-    first = one_line(text, 400).partition(". ")[0].rstrip(".")
-    return one_line(first, MOST_GOAL)

@@ -32,10 +32,15 @@ _OURS = str(Path(__file__).parents[1])
 
 
 def describe(error: BaseException, most: int = MOST_IN_ERROR) -> str:
-    """Describe an exception in one line; the class alone, if the text cannot be had."""
+    """Describe an exception in one line; the class alone, if the text cannot be had.
+
+    A plain `BaseException` is a reason that nobody raises, so it is told without the class.
+    """
     kind, text = type(error).__name__, ""
     with suppress(Exception):
         text = str(error)
+    if type(error) is BaseException and text:
+        kind, text = text, ""
     # Masked before it is cut: half a secret would not be known as one.
     return one_line(mask_secrets(f"{kind}: {text}" if text else kind), most)
 

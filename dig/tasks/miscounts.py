@@ -91,7 +91,7 @@ class Miscounts:
         flaw_of: dict[str, float] = {}
         for agent, events in by_agent.items():
             errors = zip(*(self._own[event.id][0] for event in events), strict=True)
-            flaw_of[agent] = max(flaws([*map(sum, errors)]))
+            flaw_of[agent] = _flaw([*map(sum, errors)])
         mistakes = [self._mistake(agent, by_agent[agent]) for agent in by_agent]
         # By the number that is shown, so that the first is the largest to a reader, too.
         return tuple(sorted(mistakes, key=lambda row: (-round(flaw_of[row.agent]), -row.share)))
@@ -112,15 +112,7 @@ class Miscounts:
         own = [self._own[event.id] for event in events]
         errors = [sum(numbers) for numbers in zip(*(errors for errors, _ in own), strict=True)]
         number = sum(length(parts) for _, parts in own)
-        left, added, swapped = flaws(errors)
-        acts = {"left out {}": left, "counted {} too many": added, "misread {}": swapped}
-        least = max(0.5, max(acts.values()) / 20)
-        texts = [act.format(f"{size:,.0f}") for act, size in acts.items() if size >= least]
-        preposition = "of" if left or swapped >= least else "for"
-        place = f"{preposition} {number:,} {self._unit}"
-        if not number:  # nothing but what others had counted
-            place = f"{self._unit} when it put the counts of others together"
-        worst = max(events, key=self._flaw)
+        worst, (left, added, swapped) = max(events, key=self._flaw), flaws(errors)
         double = next((event for event in events if event.id in self._twice), None)
         if double is not None and added > max(left, swapped):
             parts, agents = self._twice[double.id]
@@ -129,28 +121,32 @@ class Miscounts:
             says = f"added the counts of {_parts_text(parts)} twice ({size})"
             origins = tuple(self._origins(parts, double))
             return Mistake(agent, double.by or "", double.t, double.us, says, origins=origins)
-        says = f"{join_clauses(texts) or 'was off by a fraction'} {place}"
+        says = self._flaw_text(errors, number)
         # An agent may have miscounted long before the first of the results in the answer.
         wrong = (id for id, (errors, parts) in self._own.items() if parts and any(errors))
         results = (self._parts.run.events[id] for id in wrong)
         first = next((event for event in results if event.agent == agent), min(events, key=_time))
         counts = {
-            event.id: self._counts_text(event.id)
+            event.id: self._flaw_text(self._own[event.id][0], length(self._own[event.id][1]))
             for event in sorted(events, key=self._flaw, reverse=True)[:MOST_COUNTS]
             if self._own[event.id][1]
         }
-        share = max(left, added, swapped) / number if number else 0.0
+        share = _flaw(errors) / number if number else 0.0
         return Mistake(agent, worst.by or "", first.t, first.us, says, share, counts)
 
     def _flaw(self, event: RecordedEvent) -> float:
-        return max(flaws(self._own[event.id][0]))
+        return _flaw(self._own[event.id][0])
 
-    def _counts_text(self, id: str) -> str:
-        errors, parts = self._own[id]
-        (missing, added, swapped), number = flaws(errors), length(parts)
-        if swapped > max(missing, added):
-            return f"misreads {swapped:,.0f} of {number:,} {self._unit}"
-        return f"counts {number - missing + added:,.0f} of {number:,} {self._unit}"
+    def _flaw_text(self, errors: Errors, number: int) -> str:
+        left, added, swapped = flaws(errors)
+        acts = {"left out {}": left, "counted {} too many": added, "misread {}": swapped}
+        least = max(0.5, max(acts.values()) / 20)
+        texts = [act.format(f"{size:,.0f}") for act, size in acts.items() if size >= least]
+        preposition = "of" if left or swapped >= least else "for"
+        place = f"{preposition} {number:,} {self._unit}"
+        if not number:  # nothing but what others had counted
+            place = f"{self._unit} when it put the counts of others together"
+        return f"{join_clauses(texts) or 'was off by a fraction'} {place}"
 
     def _origins(self, parts: Ranges, double: RecordedEvent) -> Iterator[MistakeOrigin]:
         """The steps to a double count of some parts: handed out, lost, counted."""
@@ -199,6 +195,11 @@ def flaws(errors: Errors) -> tuple[float, float, float]:
     """The numbers of missing, of added and of misread elements."""
     more, less = sum(e for e in errors if e > 0), -sum(e for e in errors if e < 0)
     return max(0.0, less - more), max(0.0, more - less), min(more, less)
+
+
+def _flaw(errors: Errors) -> float:
+    missing, added, misread = flaws(errors)
+    return max(missing, added) + misread
 
 
 def _subtract(errors: Errors, others: Errors) -> Errors:

@@ -92,6 +92,8 @@ def test_an_answer_that_comes_back_does_not_lift_the_limits_of_the_team() -> Non
     assert watched.healed() == ["reroute"]  # it came back once, and not at the limit
     assert watched.patterns == ["ET", "FAIL"]
     assert "Maximum number of messages 4 reached" in str(outcome.returned)
+    (finding,) = [row for row in watched.session.findings if row.pattern == "FAIL"]
+    assert str(finding.evidence["error"]).startswith("Maximum")  # nobody raised an exception
     watched.must_be_sound()
 
 

@@ -88,6 +88,34 @@ def test_a_long_error_is_cut_between_two_words() -> None:
     assert ending in headline(at_limit(error=error))
 
 
+def test_turns_that_are_model_calls_do_not_contradict_ours() -> None:
+    """OpenAI Agents counts the calls of a model by `max_turns`."""
+    text = headline(at_limit(error="MaxTurnsExceeded: Max turns (6) exceeded"))
+    assert "Max turns (6) exceeded, which counts model calls, after 4 turns of" in text
+
+
+@pytest.mark.parametrize(("error", "number"), [("Maximum number of turns 4 reached.", 4), ("?", 5)])
+def test_a_manager_that_only_ends_a_chat_is_no_agent_of_the_team(error: str, number: int) -> None:
+    """It stands in no roster, and its turn is called off with the words of the limit."""
+    limit = "Maximum number of turns 4 reached."
+    rows = at_limit(error=limit)
+    at = next(t for t, record in enumerate(rows) if record["kind"] == "incident")
+    last = ended(60, "m", "", "m4", error=error, cancelled=True)
+    rows[0]["session"] = True
+    joined, sends = row(4, "join", agent="Manager"), sent(4, "m4", "a3", "Manager")
+    begin = start(60, "m", "Manager", "m4")
+    rows[at - 3 : at] = [joined, rows[at - 3], *sends, begin, last]
+    rows = [{**record, "t": t} for t, record in enumerate(rows)]
+    names = "`writer` and `critic`" if number == 4 else "`writer`, `critic` and `Manager`"
+    text = f"reached, after {number} turns of {names}"
+    assert headline(rows).endswith(text)
+    answers = told(rows)
+    assert (answers.task, answers.cost[:7]) == (
+        f"1 request to a team of {number - 2} agents",
+        f"{number} turns",
+    )
+
+
 def test_a_budget_is_no_limit_of_the_framework() -> None:
     """Its sentence is whole; activations, which are no turns of the budget, are not counted."""
     stop = "the request was stopped at 20 turns, and `writer` handed back no answer"
@@ -240,7 +268,7 @@ def made_of(number: int) -> Record:
 
 
 def sizes(headlines: Headlines) -> list[int]:
-    return [len(kept) for kept in vars(headlines).values()]
+    return [len(kept) for kept in vars(headlines).values() if not isinstance(kept, str)]
 
 
 def test_an_agent_whose_work_was_taken_back_never_ran() -> None:

@@ -96,6 +96,8 @@ def test_a_ring_of_five_rounds_without_an_answer_is_told(tmp_path: Path, size: i
     names = f"{', '.join(agents[:-1])} and {agents[-1]}"
     says = f"{names} have gone round 5 times; {5 * size} turns, {NO_ANSWER}"
     assert [ring.remark for ring in rings_without_answer(told[5])] == [says]
+    (ring,) = rings_without_answer(told[4], least=3)  # at a limit
+    assert ring.rounds == 4
 
 
 NO_ORDER = "abcdacbdcabdcbadbcda"

@@ -58,7 +58,7 @@ def test_the_failures_the_healing_and_the_answer_of_a_run_are_told(healed: Execu
     assert told["wrong"].startswith(
         "at 1.6 s agent-1 left 1 message lying -> at 30.0 s work was waiting, but nothing had moved"
     )
-    assert "(agent-1), since 0.0 s: deadlock (DL)" in told["wrong"]
+    assert "(agent-1), since 1.6 s: deadlock (DL)" in told["wrong"]
     assert " -> at 40.3 s an answer was submitted" in told["wrong"]
     assert told["who"] == "agent-1: left 1 message lying from 1.6 s on and submitted too early"
     assert "a note to all 6 agents and held the answer of agent-1" in told["monitor"]
@@ -503,7 +503,10 @@ def test_the_question_of_a_wait_is_quoted(tmp_path: Path) -> None:
     text = "Answer `buyer`, which asks “May I pay 424 EUR?” (call resume()); its turn"
     assert answers.next == text
     assert "424" not in str(verdict(path, private=True))
-    assert verdict(path, state="cut off").next.startswith("Ask again, and answer `buyer`")
+    cut_off = verdict(path, state="cut off")
+    assert cut_off.next.startswith("Ask again, and answer `buyer`")
+    (step,) = cut_off.wrong
+    assert (step.us, step.says.endswith(", to the last record at 3.5 s")) == (3_500_000, True)
 
 
 def test_a_waiting_run_says_since_when_and_for_what(tmp_path: Path) -> None:
@@ -540,9 +543,28 @@ def test_the_agents_at_work_are_named_where_a_trace_breaks_off(tmp_path: Path) -
     """The next step leads to their turn."""
     rows = trace(asked(0, "p", "a"), start(1, "v", "a", "p"), session=True)
     answers = verdict(store(tmp_path / "k.dig.jsonl", rows), state="cut off")
-    assert answers.headline.endswith("that is the last record; `a` was at work.")
-    assert [(agent.agent, agent.says) for agent in answers.who] == [("a", "was at work")]
+    ending = "when and why the process ended is not recorded; `a` was at work since 1.0 s."
+    assert answers.headline.endswith(ending)
+    who = [(agent.agent, agent.says) for agent in answers.who]
+    assert who == [("a", "was at work since 1.0 s")]
+    assert answers.next.startswith("See how the process ended (its exit code and its log)")
     assert answers.command == "digmon show RUN v"
+
+
+def test_where_a_trace_breaks_off_callers_and_answers_are_named(tmp_path: Path) -> None:
+    """The caller has no turn in progress: it waits, and has one of two answers."""
+    rows = trace(
+        asked(0, "p", "a"),
+        [*turn(1, "v", "a", "q r", p="consume")],
+        [emit(1, "q", "v", "b"), emit(1, "r", "v", "c")],
+        [deliver(1, "q", "b"), deliver(1, "r", "c")],
+        [*turn(2, "w", "c", "s", r="consume")],
+        [*arrive(2, "s", "w", "a"), start(3, "x", "b", "q")],
+        session=True,
+    )
+    answers = verdict(store(tmp_path / "k.dig.jsonl", rows), state="cut off")
+    says = "`b` was at work since 3.0 s, `a` waited for it, `c` had answered"
+    assert answers.wrong[-1].says.endswith(says)
 
 
 def test_an_agent_that_left_has_a_part_in_what_went_wrong(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ class AgentRun:
     last_of: Account | None = None
 
 
-MAX_TURNS = RuntimeError("the workflow has had its max_turns")
+MAX_TURNS = BaseException("the workflow has had its max_turns")
 """The reason in a trace for a channel at its limit; it is never raised."""
 
 

@@ -316,7 +316,7 @@ class GroupPatches:
     async def _end(self, original: Original, message: Any) -> None:
         limit = self._limit(message)
         if limit is not None:
-            error = RuntimeError(message.content)  # a reason in the trace, which nobody raises
+            error = BaseException(message.content)  # a reason in the trace, which nobody raises
             self._chat.step(self._chat.fail_request, error, limit, default=None)
         runs_dry = message.source == self._manager._name
         if await self._submits(bounces=False, pauses=is_pause(message), runs_dry=runs_dry):

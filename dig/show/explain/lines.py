@@ -149,9 +149,9 @@ def _paths(paths: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _activation(facts: Facts) -> Iterator[str]:
     ended = facts["ended"]
-    until = f" to {_time(ended['ts'])}" if ended else ", not ended"
     began = _time(facts["began"]["ts"])
-    yield f"activation {name(facts['activation'])} of {name(facts['agent'])}, {began}{until}"
+    time = f"{began} to {_time(ended['ts'])}" if ended else f"since {began}, not ended"
+    yield f"activation {name(facts['activation'])} of {name(facts['agent'])}, {time}"
     if facts["error"] is not None:
         yield f"  failed: {one_line(facts['error'])}"
     if facts["usage"]:
