@@ -127,6 +127,11 @@ def test_a_budget_is_no_limit_of_the_framework() -> None:
     rows = [{**record, "t": t} for t, record in enumerate(rows)]
     assert headline(rows) == f"{stop}, at 60.0 s"
     assert headline(rows, private=True) == ("the run ended at the limit of its budget, at 60.0 s")
+    never_ran = row(60, "incident", what="never ran", detail={"agent": "critic", "events": ["m5"]})
+    last = [start(60, "a4", "writer", "m4"), ended(60, "a4", "m5", "m4")]
+    rows[at + 1 : at + 1] = [*last, *sent(60, "m5", "a4", "critic"), never_ran]
+    rows = [{**record, "t": t} for t, record in enumerate(rows)]
+    assert headline(rows) == f"{stop}; `critic` was asked again instead, at 60.0 s"
 
 
 def test_a_time_limit_is_told_with_the_agents_at_work() -> None:

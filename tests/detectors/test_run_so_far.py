@@ -316,6 +316,11 @@ def test_a_limit_of_the_budget_is_told_in_all_answers(tmp_path: Path) -> None:
     right = verdict(path, score=WRONG | {"rmse": 0})
     assert (right.verdict, right.grade) == ("Right answer", "good")
     assert right.monitor.endswith("That worked: the answer is about all parts.")
+    before["detail"] |= {"spent": 16}
+    more = verdict(store(tmp_path / "m.dig.jsonl", accepted(before, after=after)), score=WRONG)
+    assert [step.says for step in more.wrong] == [
+        "the team was stopped at 14 turns (16 turns spent)"
+    ]
     # What is counted wrong in a whole answer is nobody's lack of turns.
     assert verdict(path, score=WRONG).command == "digmon why RUN --good score.rmse==0"
 
@@ -537,6 +542,7 @@ def test_a_request_that_failed_is_not_answered_by_the_next_answer(tmp_path: Path
     answers = verdict(store(tmp_path / "m.dig.jsonl", rows))
     assert answers.verdict == "1 of 2 answered"
     assert answers.ended.startswith("Of 2 requests 1 was answered and 1 was ended by an error.")
+    assert (answers.next, answers.command) == ("Mend `a`: see its failed turn", "digmon show RUN v")
 
 
 def test_the_agents_at_work_are_named_where_a_trace_breaks_off(tmp_path: Path) -> None:
@@ -565,6 +571,22 @@ def test_where_a_trace_breaks_off_callers_and_answers_are_named(tmp_path: Path) 
     answers = verdict(store(tmp_path / "k.dig.jsonl", rows), state="cut off")
     says = "`b` was at work since 3.0 s, `a` waited for it, `c` had answered"
     assert answers.wrong[-1].says.endswith(says)
+
+
+def test_work_lost_with_an_agent_that_left_is_to_be_given_to_another(tmp_path: Path) -> None:
+    """To wait for it would be in vain."""
+    found = row(0.6, "finding", pattern="ET", stage=None, severity="error",
+                subject={"event": "f"},
+                evidence={"unresolved": [], "uncovered": ["q", "r"]})  # fmt: skip
+    lost = accepted(
+        turn(0.2, "u", "a", "q r", p="delay"),
+        [emit(0.2, "q", "u", "b"), emit(0.2, "r", "u", "b")],
+        [deliver(0.2, "q", "b"), row(0.5, "leave", agent="b"), found],
+    )
+    answers = verdict(store(tmp_path / "l.dig.jsonl", lost), score=WRONG | {"complete": False})
+    says = "without the work on 2 messages of a (they were lost when b left)"
+    assert any(says in step.says for step in answers.wrong)
+    assert answers.next.startswith("Give the 2 messages that `b` had when it left to another agent")
 
 
 def test_an_agent_that_left_has_a_part_in_what_went_wrong(tmp_path: Path) -> None:
