@@ -78,16 +78,23 @@ def ring_before(graph: InteractionGraph, activation: str, most: int = MOST_TURNS
 
 def _crowd_before(graph: InteractionGraph, activation: str) -> Ring | None:
     """Find the agents before an ended activation that hand on in no one order."""
-    h, crowd, steps, last = graph.history, None, Counter[str](), ""
+    h, crowd, steps, last, total = graph.history, None, Counter[str](), "", 0
     v = h.activation(activation)
-    while v is not None and steps.total() < MOST_TURNS:
+    # A caller that goes on with an answer has its agents in order, however many are below it.
+    while v is not None and total < MOST_TURNS and not _goes_on(h, v):
         if (agent := base_name(h.agent(v))) != last:
-            steps[agent], last = steps[agent] + 1, agent
+            steps[agent], last, total = steps[agent] + 1, agent, total + 1
             # Who has every second turn is a caller that is answered.
-            if LEAST_ROUNDS * len(steps) <= steps.total() > 2 * max(steps.values()) + 1:
-                crowd = Ring((*sorted(steps),), 0, steps.total())
+            if LEAST_ROUNDS * len(steps) <= total > 2 * max(steps.values()) + 1:
+                crowd = Ring((*sorted(steps),), 0, total)
         v = _turn_before(h, v)
     return crowd
+
+
+def _goes_on(h: History, v: int) -> bool:
+    """Whether an activation goes on with what its agent has begun."""
+    makers = [h.generator[n] for n in h.inputs(v) if h.generator[n] >= 0]
+    return len(makers) > 1 and base_name(h.agent(v)) in {base_name(h.agent(n)) for n in makers}
 
 
 def _turn_before(h: History, v: int) -> int | None:

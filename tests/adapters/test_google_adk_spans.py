@@ -84,6 +84,7 @@ def test_its_spans_have_the_findings_of_the_monitor(
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(run())
+    watched.detach()  # before the instrumentation takes back what it has replaced
     live = watched_live(watched.records)
     assert watched_in_file(imported(exporter, tmp_path)) == live
     assert {pattern for pattern, *_ in live} == expected
