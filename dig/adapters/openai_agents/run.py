@@ -106,7 +106,9 @@ class MonitoredRun(base.AdapterState):
                 there, nor if the conversation is kept elsewhere.
             is_streamed: Whether its caller is given a stream.
         """
-        super().__init__(caller.session if caller else team.session.of_call())
+        session: base.Session = team.session
+        drawn = caller.session if caller else session.guard.call(session.of_call, default=session)
+        super().__init__(drawn)
         self._is_streamed, self._is_last = is_streamed, False
         self.team = team
         self.outer: Any = None
