@@ -70,7 +70,7 @@ class GraphRequest(AdapterState):
         self.team, self.within = team, within
         before = self._paused.get(stops.thread) if stops.thread else None
         around = within.request if within else before
-        session: Session = team.shared.session
+        session = team.shared.session
         drawn = around.session if around else session.guard.call(session.of_call, default=session)
         super().__init__(drawn)
         self.pending = PendingDeliveries(team, self.session)
