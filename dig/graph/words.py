@@ -101,6 +101,8 @@ def decision_text(fates: Iterable[Mapping[str, Any]], outputs: Iterable[Any], *,
 # --- healing ---
 
 REMARK = "remark"
+CONTENTS = ("asks", "answer", "text")
+"""The words of an incident: a question, how to answer it, and lines of code."""
 """The kind of an intervention that adds a note to an answer."""
 
 _HEALING = {
@@ -221,6 +223,14 @@ def outage_s(incident: IncidentRow) -> float:
     down_s: Any = detail.get("down_s")
     is_time = type(down_s) in (int, float) and 0 < down_s < 1e9
     return down_s if incident.what in OUTAGES and is_time else 0.0
+
+
+def without_contents(row: IncidentRow) -> IncidentRow:
+    """An incident without the words of people and agents, and without lines of code."""
+    if not isinstance(row.detail, Mapping):
+        return row
+    detail = {key: value for key, value in row.detail.items() if key not in CONTENTS}
+    return IncidentRow(row.t, row.us, row.what, detail)
 
 
 def incident_text(row: IncidentRow) -> str:

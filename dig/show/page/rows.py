@@ -43,6 +43,7 @@ from dig.graph.words import (
     healing_text,
     incident_text,
     outage_s,
+    without_contents,
 )
 from dig.show.explain.explainer import ids_in
 from dig.show.follower import RunFollower
@@ -112,7 +113,8 @@ class Rows:
                 row["plain"] = action_text(record, len(self.follower.so_far.agents))
                 row["note"] = None if record.note is None else str(record.note)[:MOST_TEXT]
             case IncidentRow():
-                row["says"] = incident_text(record)
+                shown = record if self._most else without_contents(record)
+                row["says"] = incident_text(shown)
                 row["detail"] = None
                 if mark := self._outage_mark(record):
                     row["mark"] = mark

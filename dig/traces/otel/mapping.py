@@ -350,7 +350,8 @@ class Mapping:
         yield Count("dig.heals", about)
 
     def _incident(self, record: IncidentRow) -> Iterator[Item]:
-        text = self._content.detail(words.incident_text(record))
+        about = record if self._content.payloads else words.without_contents(record)
+        text = self._content.detail(words.incident_text(about))
         if record.what == STACK and isinstance(record.detail, dict):
             # Lines of code are contents, so they leave with payloads alone.
             activation = str(record.detail.get("activation"))
@@ -360,7 +361,7 @@ class Mapping:
                 if len(self._stacks) > MOST_STACKS:
                     del self._stacks[next(iter(self._stacks))]
         if record.what == records.WAITS:
-            self._wait(record)
+            self._wait(about)
         place = self._tree.root(self._segment)
         yield self._log("dig.incident", record, "WARN", text, self._common(""), place)
 

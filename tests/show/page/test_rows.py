@@ -53,6 +53,18 @@ def test_a_warning_is_no_error() -> None:
     assert told(lines)[-1]["severity"] == "warning"
 
 
+@pytest.mark.parametrize("most", [0, MOST_TEXT])
+def test_a_page_without_payloads_has_no_question_and_no_lines_of_code(most: int) -> None:
+    asks = {"activation": "a1", "asks": "Smith?", "answer": "Smith"}
+    lines = trace(
+        row(1, "incident", what="waits", detail=asks),
+        row(2, "incident", what="stack trace", detail={"activation": "a1", "text": "Smith()"}),
+    )
+    shown = [one["says"] for one in told(lines, most)[-2:]]
+    assert ["Smith" in says for says in shown] == [most > 0] * 2
+    assert all("a1" in says for says in shown)
+
+
 def test_a_part_of_the_monitor_that_failed_is_named() -> None:
     """So that the page can show it; other incidents name none."""
     failed = {"who": "detector X", "what": "raised KeyError('e1')"}

@@ -16,6 +16,7 @@ from dig.graph.codec import decode
 from dig.graph.records import TOOL, Limits
 from dig.monitor.messages import Hold, Pending
 from dig.traces.otel import instrument
+from dig.traces.otel.content import Content
 from dig.traces.otel.environment import OPEN_VARIABLE, open_s_of_environment
 from dig.traces.otel.follow import Follower
 from dig.traces.otel.ids import Origin
@@ -142,6 +143,18 @@ def test_a_turn_that_waits_for_a_person_is_a_wait_below_it() -> None:
     assert (found["dig.wait"].start_ns, found["dig.wait"].end_ns) == (ns(1), ns(9))
     assert found["dig.wait"].parent_id == found["a1"].span_id
     assert "dig.unfinished" not in found["dig.wait"].attributes
+
+
+@pytest.mark.parametrize("payloads", [False, True])
+def test_the_question_of_a_wait_leaves_with_payloads_alone(payloads: bool) -> None:
+    """Neither the span nor the log record has it, nor how to answer."""
+    stage = Stage("ab")
+    stage.give("a")
+    stage.start("a")
+    stage.monitor.waits(activation="a1", asks="May I pay Smith?", answer="resume with Jones")
+    told = str(mapped(stage.sink, content=Content(payloads=payloads)))
+    assert "dig.wait" in told
+    assert ("Smith" in told, "Jones" in told) == (payloads, payloads)
 
 
 def test_a_wait_of_nothing_known_is_passed_over() -> None:
