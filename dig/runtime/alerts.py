@@ -372,12 +372,13 @@ class _AlarmSink:
 
     def _headline(self, finding: Finding) -> str:
         """The end of a failed request, or the ring of agents; empty: the finding says all."""
-        graph = self._so_far.graph
-        if finding.pattern == "FAIL" and finding.stage != "turn" and graph is not None:
-            from dig.detectors.five_answers import five_answers
-
-            return five_answers(self._so_far).headline.removesuffix(".")
-        return finding_text(finding, graph) if finding.pattern == "LIVELOCK" else ""
+        graph, failure = self._so_far.graph, self._so_far.headline
+        # The five answers may be about another request, and ask the question of a person.
+        if failure is not None and failure.t == finding.t:
+            verdict = "Failed" if failure.stage == "request" else "Incomplete answer"
+            return f"{verdict}: {failure.says}"
+        is_ring = finding.pattern == "LIVELOCK" and graph is not None
+        return finding_text(finding, graph) if is_ring else ""
 
     def _put(self, finding: Finding, headline: str) -> None:
         for outlet in self._outlets:

@@ -332,6 +332,24 @@ def test_an_alarm_about_a_failed_request_begins_with_the_headline(server: Server
     assert server.got[0][1]["text"].startswith("Failed: 'a' raised KeyError: *** is no key")
 
 
+def test_an_alarm_about_a_failure_is_silent_about_another_that_waits_for_a_person() -> None:
+    """The question is no word about the failure, and destinations are outside."""
+    kept = Kept()
+    alerts = Alerts(kept)
+    stage = Stage("ab", sink=FanOut(alerts.sink()), policy=Policy(), detectors=standard())
+    stage.give("a")
+    stage.start("a")
+    stage.monitor.waits(activation="a1", asks="May I pay Smith?")
+    stage.give("b")
+    started = stage.start("b")
+    stage.monitor.end(started.activation, error="KeyError: none")
+    stage.monitor.request_failed("error", activation=started.activation)
+    alerts.flush(LONG_S)
+    (alarm,) = kept.alarms
+    assert alarm.headline.startswith("Failed: `b` raised KeyError: none")
+    assert "Smith" not in alarm.text
+
+
 def test_a_webhook_gets_the_alarm_as_json(server: Server) -> None:
     """Slack takes a text, Teams a message with an adaptive card, all others everything."""
     made = [WebhookAlerts(server.url, name) for name in (None, "slack", "teams")]
