@@ -7,10 +7,12 @@ step's input: who has the floor, and the messages.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from dig.traces.otel import conventions
@@ -30,6 +32,7 @@ _ESCAPE = re.compile(
 """A character in such a text that Python does not print as it is."""
 
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
+_start = attrgetter("start")
 _NAME = "current_agent_name"
 _STEPS, _OUTPUT = (".setup_agent", ".run_agent_step"), ".parse_agent_output"
 
@@ -53,14 +56,12 @@ def _agents(
 ) -> Iterator[SpanRow]:
     """The spans of the agents of a run, and the spans below."""
     floors = [(name, [*group]) for name, group in groupby(steps, _agent)]
-    starts = [run.start, *(group[0].start for _, group in floors[1:])]
+    starts, rows = [run.start, *(group[0].start for _, group in floors[1:])], below[run.id]
     for number, (name, group) in enumerate(floors):
         is_last = number + 1 == len(floors)
         end = run.end if is_last else starts[number + 1]
-        inside = [
-            row for row in below[run.id]
-            if starts[number] <= row.start and (is_last or row.start < (end or 0))
-        ]  # fmt: skip
+        first = bisect_left(rows, starts[number], key=_start)
+        inside = rows[first : None if is_last else bisect_left(rows, end or 0, key=_start)]
         answers = [_said(row, "ASSISTANT") for row in inside if row.name.endswith(_OUTPUT)]
         handoffs = [_handoff(row) for step in inside for row in below[step.id]]
         answer = next(filter(None, [*handoffs, *answers[-1:]]), None)
