@@ -20,7 +20,7 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from dig.diagnosis.reporting import log_odds, probability
+from dig.diagnosis.reporting import log_odds, map_share
 from dig.diagnosis.suspects import SUSPECTS
 from dig.lab.benchmark.attributing import case_about
 from dig.lab.benchmark.candidates import Recipe
@@ -90,7 +90,7 @@ def left_out(answers: Sequence[Named]) -> list[float]:
         kinds: fit([each for each in answers if each.kinds.isdisjoint(kinds)])
         for kinds in {each.kinds for each in answers}
     }
-    return [probability(each.share, *maps[each.kinds]) for each in answers]
+    return [map_share(each.share, *maps[each.kinds]) for each in answers]
 
 
 def calibration_error(confidences: Iterable[float], right: Iterable[bool]) -> float:

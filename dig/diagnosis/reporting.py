@@ -162,7 +162,7 @@ class DiagnosisReport:
         return rows.AnswerRow(
             agent=first.agent, step=first.step, t=first.t, activation=first.activation,
             mechanism=first.mechanism, confidence=confidence, reason=reason,
-            probability=calibrated(first.share) if first.by == USUAL_SUSPECTS and not fix else None,
+            probability=calibrate(first.share) if first.by == USUAL_SUSPECTS and not fix else None,
         )  # fmt: skip
 
     def _is_suspected(self) -> bool:
@@ -258,7 +258,7 @@ def log_odds(share: float) -> float:
     return log(within / (1 - within))
 
 
-def probability(share: float, slope: float, intercept: float) -> float:
+def map_share(share: float, slope: float, intercept: float) -> float:
     """Map a share to how often such an answer is right."""
     return 1 / (1 + exp(-slope * log_odds(share) - intercept))
 
@@ -270,9 +270,9 @@ def _fitted() -> tuple[float, float]:
     return numbers["slope"], numbers["intercept"]
 
 
-def calibrated(share: float) -> float:
+def calibrate(share: float) -> float:
     """Return how often an answer with a share was right, in two digits."""
-    return round(probability(share, *_fitted()), 2)
+    return round(map_share(share, *_fitted()), 2)
 
 
 TO_TRY = "what could be tried: "

@@ -12,7 +12,7 @@ from bench import calibration
 from bench.calibration import Named, calibration_error, fit, left_out
 from dig.diagnosis.diagnosing import diagnose
 from dig.diagnosis.goal import Goal
-from dig.diagnosis.reporting import calibrated, probability
+from dig.diagnosis.reporting import calibrate, map_share
 from dig.diagnosis.suspects import Asking
 from dig.show.document import confidence_text
 from tests.diagnosis.failed_runs import failed
@@ -23,7 +23,7 @@ def made(slope: float, intercept: float, kind: str, count: int = 2000) -> list[N
     chance = random.Random(kind)
     shares = [chance.uniform(0.02, 0.98) for _ in range(count)]
     return [
-        Named(frozenset({kind}), share, chance.random() < probability(share, slope, intercept))
+        Named(frozenset({kind}), share, chance.random() < map_share(share, slope, intercept))
         for share in shares
     ]
 
@@ -61,7 +61,7 @@ def test_answers_that_are_all_alike_can_be_fitted(right: bool) -> None:
 
 
 def test_confidence_grows_with_the_share() -> None:
-    confidences = [calibrated(share / 20) for share in range(21)]
+    confidences = [calibrate(share / 20) for share in range(21)]
     assert confidences == sorted(confidences)
     assert 0 < confidences[0] < confidences[-1] <= 1
 
@@ -71,7 +71,7 @@ def test_an_answer_tells_how_often_such_answers_are_right(tmp_path: Path) -> Non
     path = failed(tmp_path)
     diagnosis = diagnose(path)
     assert diagnosis.answer is not None
-    assert diagnosis.answer.probability == calibrated(diagnosis.candidates[0].share)
+    assert diagnosis.answer.probability == calibrate(diagnosis.candidates[0].share)
     assert f", {diagnosis.answer.probability:.2f}" in confidence_text(diagnosis, None)
     other = diagnose(path, Goal.parse("default"), asking=Asking(by=("signs",)))
     assert other.answer is not None and other.answer.probability is None
