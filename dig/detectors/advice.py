@@ -49,8 +49,11 @@ class Advice(AnswerFacts):
         if harmful and self._mistakes:
             deed = f"at {moment(harmful['us'])} {one_line(harmful['says'])}"
             return f"That did harm: {deed}, and then these counts came in twice.", False
-        unmended = f"{standing:,} of the {number:,} errors {'was' if standing == 1 else 'were'} not"
-        if standing == number:
+        were = "was" if standing == 1 else "were"
+        unmended = f"{standing or 0:,} of the {number:,} errors {were} not"
+        if standing is None:
+            unmended = "not all errors are known to be"
+        elif standing == number:
             unmended = f"none of the {number:,} errors was" if number > 1 else "the error was not"
         if run.came_after and grade != "bad":
             worked = "That worked: an answer was accepted after it"
@@ -60,7 +63,7 @@ class Advice(AnswerFacts):
         if isinstance(is_whole, bool):
             is_lacking = not is_whole
         reason = UNSEEN if self._mistakes else "for another reason"
-        if run.came_after and not (is_lacking or standing):
+        if run.came_after and not is_lacking and standing == 0:
             return f"What it found was mended; the answer is wrong {reason}.", None
         if run.came_after and is_whole is True:
             early = ", and the accepted answer, too, came too early" if run.is_early else ""
@@ -137,13 +140,15 @@ class Advice(AnswerFacts):
             first = "Answer" if self._waiting else "Ask again, and answer"
             return f"{first} `{agent}`, which asks {question}{means}; its turn", command
         first = "Give" if self._waiting else "Ask again, and give"
-        says = f"{first} `{agent}` what it waits for; no question is recorded, so see its input"
+        is_private = self._private and self._run.asks.get(turn)
+        why = "its question is left out" if is_private else "no question is recorded"
+        says = f"{first} `{agent}` what it waits for; {why}, so see its input"
         return says, command
 
     def _next_of_answer(self, involved: list[InvolvedAgent]) -> tuple[str, str] | None:
         """The next step after a wrong answer."""
         worst = self._mistakes[0] if self._mistakes else {}
-        counts = worst.get("counts") or {}
+        counts = worst.get("counts")
         if counts and not self._is_short:
             event, says = next(iter(counts.items()))
             agents = f"`{name(worst['agent'])}`"
@@ -154,7 +159,7 @@ class Advice(AnswerFacts):
             example = f"`{name(worst['agent'])}` {one_line(says)}"
             text = f"Mend the counting of {agents}{more}. The largest miscount: {example}"
             return text, f"digmon show RUN {shlex.quote(name(event))}"
-        if worst.get("origins") and not self._is_short:
+        if worst.get("origins") and "activation" in worst and not self._is_short:
             turn = shlex.quote(name(worst["activation"]))
             says = f"Let `{name(worst['agent'])}` add the counts of each part once: see its sum"
             return says, f"digmon show RUN {turn}"

@@ -16,6 +16,34 @@ from .holders import Holder, list_holders
 from .rings import LEAST_AT_LIMIT, LEAST_ROUNDS, Ring, rings_without_answer
 from .run_so_far import PatternTally, RunSoFar
 
+_TYPES = {"agent": str, "activation": str, "says": str, "t": int, "us": int}
+
+
+def mistakes_of(score: object) -> list[Mapping[str, Any]]:
+    """The mistakes in a score; rows of another shape, as in a file of someone else, are left out.
+
+    Each has an agent and, maybe empty, its `counts` by event and its `origins`.
+    """
+    rows = score.get("mistakes") if isinstance(score, Mapping) else ()
+    return [
+        {
+            **row,
+            "counts": counts if isinstance(counts := row.get("counts"), Mapping) else {},
+            "origins": _rows_of(row.get("origins"), "us", "says"),
+        }
+        for row in _rows_of(rows, "agent")
+    ]
+
+
+def _rows_of(rows: object, *needed: str) -> list[Mapping[str, Any]]:
+    """The rows with the needed keys, and with no value of another type."""
+    rows = rows if isinstance(rows, list | tuple) else ()
+    return [
+        row for row in rows
+        if isinstance(row, Mapping) and row.keys() >= {*needed}
+        and all(isinstance(row[key], _TYPES[key]) for key in _TYPES.keys() & row.keys())
+    ]  # fmt: skip
+
 
 class AnswerFacts:
     """Gathers what the answers about a run have in common."""
@@ -29,9 +57,7 @@ class AnswerFacts:
         self._place, self._private, self._origin = place, private, so_far.headline
         if self._origin and self._origin.stage == "answer" and self._score.get("complete"):
             self._origin = None  # the work was done by another agent
-        self._date, mistakes = date, self._score.get("mistakes")
-        rows = mistakes if isinstance(mistakes, list | tuple) else ()
-        self._mistakes = [row for row in rows if isinstance(row, Mapping) and "agent" in row]
+        self._date, self._mistakes = date, mistakes_of(score)
         self._is_short = self._score.get("complete") is False
         self._session = bool(so_far.run and so_far.run.session)
         is_over = so_far.finish or state == "cut off"
@@ -62,7 +88,7 @@ class AnswerFacts:
     def add_facts(self, injections: Iterable[Any], *, can_try: bool) -> None:
         """Add facts beside the trace: the acts of faults, and whether changes can be tried."""
         self._can_try = can_try
-        self._injected = {row.get("agent") for row in injections if isinstance(row, Mapping)}
+        self._injected = {row["agent"] for row in _rows_of([*injections], "agent")}
 
     @property
     def _guilty_holders(self) -> list[Holder]:
@@ -75,8 +101,7 @@ class AnswerFacts:
     @property
     def _origins(self) -> list[Mapping[str, Any]]:
         """The origins of the mistakes."""
-        rows = [row for mistake in self._mistakes for row in mistake.get("origins") or ()]
-        return [row for row in rows if isinstance(row, Mapping) and {"us", "says"} <= row.keys()]
+        return [row for mistake in self._mistakes for row in mistake["origins"]]
 
     def _question(self, activation: str) -> str:
         """The question of a waiting activation, in quotes; empty: not recorded, or private."""

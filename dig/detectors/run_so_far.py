@@ -129,10 +129,10 @@ class Errors:
                 self._mending.add(graph, recorded_finding(finding))
 
     @property
-    def unmended(self) -> int:
-        """The number of unmended errors."""
+    def unmended(self) -> int | None:
+        """The number of unmended errors; ``None``: there are more than are followed."""
         mended = self._mending.mended.count(True) if self._mending else 0
-        return self.number - mended
+        return None if self.number > MOST_ERRORS else self.number - mended
 
 
 class RunSoFar:
@@ -511,14 +511,14 @@ class RunSoFar:
         return activation in self._unused and not self._unused[activation]
 
     @property
-    def errors(self) -> tuple[int, int]:
-        """The numbers of errors and of unmended errors.
+    def errors(self) -> tuple[int, int | None]:
+        """The numbers of errors and of unmended errors; ``None``: the latter is not known.
 
         They are those of the trace or, without any, those of detectors of today.
         """
         errors = self._errors["recorded" if self.recorded else "raised"]
         # The graph of a live session is ahead of the records that come here, so it cannot tell.
-        return errors.number, 0 if self._is_behind else errors.unmended
+        return errors.number, None if self._is_behind and errors.number else errors.unmended
 
     @property
     def awaited(self) -> Mapping[str, list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -120,6 +121,41 @@ def test_no_command_takes_code_from_the_folder_that_it_is_called_in(cloned: Path
     wrong = {c: one["told"] for c, one in zip(COMMANDS, made, strict=True) if one["status"] == 2}
     assert wrong.keys() == {LEARN}, f"a call that is refused shows nothing: {wrong}"
     assert "are too few to learn from" in wrong[LEARN]
+
+
+ROW = {"agent": "agent-2", "activation": "a3", "t": 3, "us": 5, "says": "miscounted"}
+ORIGIN = {"t": 1, "us": 1, "says": "it came twice"}
+ACT = {"agent": "agent-2", "origins": [ORIGIN]}
+RESULTS: list[dict[str, Any]] = [
+    *({"score": {"rmse": 1.0, "complete": True, "mistakes": rows}} for rows in (
+        5, "abc", [5], [ACT], [{**ROW, "counts": [1]}], [{**ROW, "counts": 5}],
+        [{**ROW, "origins": 5}], [{**ROW, "origins": [{**ORIGIN, "us": "x"}]}],
+        [{**ROW, "origins": [{**ORIGIN, "us": [1]}]}], [{**ROW, "origins": [{**ORIGIN, "t": "z"}]}],
+        [{**ROW, "us": "x"}, ROW], [{**ROW, "us": None}, ROW], [{**ROW, "t": None}, ROW],
+        [{**ROW, "t": "x"}, ROW], [{**ROW, "agent": [1]}], [{**ROW, "activation": {}}],
+    )),
+    {"injections": [{"agent": [1]}]}, {"injections": [{"agent": {}}]}, {"injections": 5},
+]  # fmt: skip
+"""Results of other shapes than ours."""
+
+
+def test_a_result_of_another_shape_takes_nothing_away(cloned: Path) -> None:
+    """The run is shown with what its file does say, and so are all runs of the directory."""
+    called(cloned, [f"run {RUN} --runs runs -q".split()])
+    (run,) = (cloned / "runs").iterdir()
+    for number, result in enumerate(RESULTS):
+        copy = shutil.copytree(run, cloned / f"runs/copy-{number}")
+        whole = json.loads((copy / "result.json").read_text())
+        (copy / "result.json").write_text(json.dumps({**whole, **result}))
+    copies = [f"runs/copy-{number}" for number in range(len(RESULTS))]
+    parts = (["show"], ["show", "@", "a1"], ["why"], ["report", "@", "-o", "page.html"])
+    commands = [
+        [part[0], copy, *part[2:]] for copy in copies for part in parts
+    ] + [["runs", "runs"]]  # fmt: skip
+    made = called(cloned, commands)
+    wrong = {" ".join(c): one["told"][-300:] for c, one in zip(commands, made, strict=True)
+             if one["status"] not in (0, 1)}  # fmt: skip
+    assert wrong == {}
 
 
 def test_each_command_is_called_in_a_hostile_folder() -> None:

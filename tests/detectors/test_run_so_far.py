@@ -16,6 +16,8 @@ from dig.detectors.interventions import STEPS
 from dig.detectors.run_so_far import RunSoFar
 from dig.detectors.watch import Watch
 from dig.diagnosis.diagnosing import diagnose
+from dig.graph.codec import decode
+from dig.graph.graph import InteractionGraph
 from dig.graph.records import Deliver, Finish, HealRow, Limits
 from dig.tasks.run.execute import Execution, execute
 from dig.tasks.run.team_run import TeamRun
@@ -497,6 +499,28 @@ def test_an_error_that_was_not_mended_is_not_told_as_mended(tmp_path: Path) -> N
     assert answers.helped is False
 
 
+def test_errors_that_are_not_followed_are_not_counted_as_unmended_or_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the errors beyond a number, and of a session ahead of its records, nothing is known."""
+    monkeypatch.setattr("dig.detectors.run_so_far.MOST_ERRORS", 1)
+    stalls = [
+        row(0.1 * n, "finding", pattern="STALL", stage=None, severity="error",
+            subject={"activation": f"gone{n}"}, evidence={"inputs": []})
+        for n in (1, 2)
+    ]  # fmt: skip
+    told = row(0.3, "heal", finding=3, action="redeliver", event="p", to=["a"], note="n")
+    answers = verdict(store(tmp_path / "w.dig.jsonl", accepted(stalls, told)), score=WRONG)
+    assert "By its own account not all errors are known to be mended." in answers.monitor
+    records = [decode(line) for line in trace(stalls[0], session=True)]
+    graph = InteractionGraph()
+    for record in records:
+        graph.apply(record)
+    so_far = RunSoFar(graph)
+    so_far.write(records)
+    assert so_far.errors == (1, None)
+
+
 def test_the_question_of_a_wait_is_quoted(tmp_path: Path) -> None:
     """With the way to answer; not where contents are private."""
     rows = failing.waiting()
@@ -507,7 +531,9 @@ def test_the_question_of_a_wait_is_quoted(tmp_path: Path) -> None:
     assert "`buyer` waits for an answer to “May I pay 424 EUR?”." in answers.headline
     text = "Answer `buyer`, which asks “May I pay 424 EUR?” (call resume()); its turn"
     assert answers.next == text
-    assert "424" not in str(verdict(path, private=True))
+    private = verdict(path, private=True)
+    assert "424" not in str(private)
+    assert private.next.endswith("its question is left out, so see its input")
     cut_off = verdict(path, state="cut off")
     assert cut_off.next.startswith("Ask again, and answer `buyer`")
     (step,) = cut_off.wrong

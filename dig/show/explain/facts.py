@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from dig.detectors.answer_facts import mistakes_of
 from dig.errors import TraceError
 from dig.graph.history import CONSUME
 from dig.graph.records import FATES, WAITS, HealRow, IncidentRow, Join, Leave, base_name
@@ -159,12 +160,8 @@ def _activation(explainer: Explainer, id: str) -> Facts:
 
 def _counts(path: Path) -> dict[str, str]:
     """The counts of results with a miscount, by event."""
-    score = read_beside(path, RESULT).get("score")
-    mistakes = score.get("mistakes") if isinstance(score, Mapping) else None
-    rows = [row.get("counts") for row in mistakes or () if isinstance(row, Mapping)]
-    return {
-        event: str(says) for row in rows if isinstance(row, Mapping) for event, says in row.items()
-    }
+    rows = mistakes_of(read_beside(path, RESULT).get("score"))
+    return {event: str(says) for row in rows for event, says in row["counts"].items()}
 
 
 def _detail(run: RecordedRun, what: str, activation: str) -> Mapping[str, Any]:

@@ -31,8 +31,9 @@ def page_head(
     they are texts; `state` is what a run without an end is; `file` is the
     name of the trace, `place` the run for a command line; `note` is what a person has written on
     it; `can_try` says whether changes of the run can be tried, `unmended` how many errors nobody
-    mended; `answers` are the five answers about the run, as far as it was followed, `requests` what
-    happened to those of a session, `is_fork` says whether it continues another run.
+    mended (null: not known); `answers` are the five answers about the run, as far as it was
+    followed, `requests` what happened to those of a session, `is_fork` says whether it continues
+    another run.
     `dig.diagnosis.pictures` adds what pages of other things have: `unit` of time, `lanes` (what a
     lane is, in a word), `bands` and `open` (the first view).
 
