@@ -276,20 +276,18 @@ class _Writer(Advice):
     def _steps(self) -> list[FailureStep]:
         """The first failure of each agent and the first finding of each pattern, by time."""
         harmless = set[int]()
-        origins = {origin["us"]: origin for origin in self._origins}
+        origins = [row for n, row in enumerate(self._origins) if row not in self._origins[:n]]
         steps = [
             FailureStep(
                 tally.t, tally.us,
                 _tally_text(
-                    pattern, tally, origins.pop(tally.us, {}) if tally.loss else {},
+                    pattern, tally, _take_loss(origins, tally),
                     next(filter(None, map(self._fault, tally.agents)), "") if tally.loss else "",
                 ),
             )
             for pattern, tally in self._tallies.items()
         ]  # fmt: skip
-        steps += [
-            FailureStep(row.get("t", 0), us, one_line(row["says"])) for us, row in origins.items()
-        ]
+        steps += [FailureStep(row.get("t", 0), row["us"], one_line(row["says"])) for row in origins]
         steps += [
             FailureStep(holder.end.t, holder.end.us, f"{name(holder.agent)} {holder.says}")
             for holder in self._holders if holder.end and holder.agent not in self._run.failed
@@ -543,6 +541,14 @@ def _overspent(detail: Mapping[str, Any]) -> str:
         return f" ({spent} spent)" if detail["spent"] > detail["most"] else ""
     except (KeyError, TypeError, ValueError):  # a trace may hold anything
         return ""
+
+
+def _take_loss(origins: list[Mapping[str, Any]], tally: PatternTally) -> Mapping[str, Any]:
+    """Take the origin that is the loss of a tally out of the origins; empty: there is none."""
+    for n, row in enumerate(origins if tally.loss else ()):
+        if row["us"] == tally.us and not row.get("is_healing"):
+            return origins.pop(n)
+    return {}
 
 
 def _tally_text(pattern: str, tally: PatternTally, origin: Mapping[str, Any], fault: str) -> str:

@@ -484,6 +484,12 @@ def test_a_part_that_the_monitor_gave_out_once_more_did_harm(tmp_path: Path) -> 
                                      "b added it twice"]  # fmt: skip
     assert "That did harm: at 0.2 s the monitor gave [0, 5] to b" in answers.monitor
     assert answers.helped is False
+    again = steps[0] | {"t": 2, "says": "a gave [0, 5] to c", "is_healing": True}
+    other = mistake | {"agent": "c", "origins": [*steps, again]}
+    answers = verdict(path, score=WRONG | {"mistakes": [mistake, other]})
+    assert [step.says for step in answers.wrong][:3] == [
+        "a threw [0, 5] away", "a gave [0, 5] to c", "the monitor gave [0, 5] to b"
+    ]  # fmt: skip
 
 
 def test_an_error_that_was_not_mended_is_not_told_as_mended(tmp_path: Path) -> None:
