@@ -160,6 +160,14 @@ def test_a_join_in_a_graph_that_never_runs_is_missing_from_the_answer(
     assert one.patterns == found and one.leaves_nothing_open()
 
 
+def test_a_join_in_a_graph_that_never_runs_names_the_agent_it_waits_for() -> None:
+    watched = Inside()
+    play(inside(team(half_join, ask_thread)), watched)
+    [detail] = [row.detail for row in watched.rows(IncidentRow) if "awaited" in row.detail]
+    assert (detail["agent"], detail["awaited"]) == ("team/j", ["team/c"])
+    assert "team/c" in watched.session.monitor.graph.run.agents
+
+
 def test_an_answer_that_lacks_work_inside_has_the_node_that_the_graph_is_run_once_more() -> None:
     """At most twice; the third early answer is handed over."""
     watched = Inside("heal")

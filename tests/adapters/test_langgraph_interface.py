@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any, TypedDict
 
 import pytest
@@ -25,6 +26,7 @@ from langgraph.types import Command, Send, interrupt
 import dig
 from dig import Detector, Healer
 from dig.adapters.langgraph.routes import is_handoff
+from dig.adapters.langgraph.run import GraphRequest
 from dig.detectors import standard
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Intervention, Reroute
@@ -568,3 +570,30 @@ def test_the_plugin_wraps_every_graph_that_is_compiled(tmp_path: Path) -> None:
     assert observed.outcomes == {passes: "passed", looks: "failed", skipped: "skipped"}
     assert [(test, team["requests"]) for test, team in observed.teams] == [(passes, 1), (looks, 0)]
     assert observed.wrapped("faults", "stopped", "alarms") == []
+
+
+def test_a_request_outside_the_sample_takes_no_place_where_healing_may_send_events() -> None:
+    """Their ids are those of the sampled request beside it, whose turn is about to end."""
+    team = dig.wrap(plain().compile(), sample=0.5)
+    session, reasons = dig.session_of(team), list[str | None]()
+    assert session.unsampled is not None
+    session.leave_out(session.unsampled, partial(next, iter([True, False])))
+    leave = GraphRequest._leave
+
+    def leave_slowly(request: GraphRequest, turn: Any, end: Any) -> None:
+        def run_another_and_end() -> None:
+            wish = Reroute(turn.events[0].id, "again", ("b",))
+            reasons.append(session._veto(wish))
+            other = Thread(target=team.invoke, args=({"done": []},))
+            other.start()
+            other.join()
+            reasons.append(session._veto(wish))
+            end()
+
+        leave(request, turn, end if reasons else run_another_and_end)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GraphRequest, "_leave", leave_slowly)
+        team.invoke({"done": []})
+    dig.unwrap(team)
+    assert reasons == [None, None]

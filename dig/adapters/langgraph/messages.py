@@ -52,8 +52,8 @@ class SharedState:
         has_failed: Whether the adapter has failed in any request: the open events of that request
             may concern others, so that no request is healed any more.
         paused: The requests that wait for a person, by thread.
-        ending: Activations that are about to end, and the events that they hand on, each with the
-            graph in which the events may go elsewhere.
+        ending: Activations that are about to end, and the events that they hand on, by session and
+            id, each with the graph in which the events may go elsewhere.
     """
 
     annotate: Annotate
@@ -62,7 +62,7 @@ class SharedState:
     session: Session = field(init=False)
     has_failed: bool = False
     paused: dict[Thread, Any] = field(default_factory=dict)
-    ending: dict[str, GraphTeam] = field(default_factory=dict)
+    ending: dict[tuple[Session, str], GraphTeam] = field(default_factory=dict)
 
 
 @dataclass
@@ -72,7 +72,7 @@ class GraphTeam:
     Attributes:
         prefix: The beginning of the agents' names; empty in the wrapped graph.
         nodes: The nodes that are agents, with the nodes at the end of their static edges.
-        joins: The nodes that a node waits for, by the channel of the join.
+        joins: The keys of the nodes that a node waits for, by the channel of the join.
         cached: Nodes whose result LangGraph may take from a cache, without running them.
         deferred: Nodes that LangGraph runs when nothing else is left, like the end.
         retried: Nodes that LangGraph may run again when they fail.
@@ -142,7 +142,7 @@ class NodeDelivery:
         is_sent: Whether the turn comes from a `Send`.
         waits: Whether only joins lead to the turn, so that it may wait for others.
         step: The step in which the first event was sent; the node runs in the next step.
-        joined: The nodes that have written to a join before the node, by channel.
+        joined: The keys of the nodes that have written to a join before the node, by channel.
         unread_notes: The notes for earlier turns that were not read there.
     """
 
@@ -158,8 +158,8 @@ class NodeDelivery:
 
     def awaited(self, team: GraphTeam) -> list[str]:
         """List the nodes that the joins before the turn still wait for."""
-        joins = team.joins
-        return sorted(n for name, nodes in self.joined.items() for n in joins[name] - nodes)
+        keys = (key for name, nodes in self.joined.items() for key in team.joins[name] - nodes)
+        return sorted(f"{team.prefix}{plain(key)}" for key in keys)
 
 
 @dataclass(eq=False)

@@ -416,14 +416,14 @@ class GraphRequest(AdapterState):
     def _leave(self, turn: Turn, end: Callable[[], object]) -> None:
         """End a turn; meanwhile, healing may send the events of the turn elsewhere."""
         # Before and after, LangGraph has planned already which nodes run next.
-        ids = {str(turn.activation), *(event.id for event in turn.events)}
-        ending = self.team.shared.ending
-        ending.update(dict.fromkeys(ids, self.team))
+        ids = [str(turn.activation), *(event.id for event in turn.events)]
+        ending, keys = self.team.shared.ending, [(self.session, id) for id in ids]
+        ending.update(dict.fromkeys(keys, self.team))
         try:
             end()
         finally:
-            for id in ids:
-                ending.pop(id, None)
+            for key in keys:
+                ending.pop(key, None)
 
     # --- the end of the request ---
 
@@ -573,10 +573,10 @@ def veto(graphs: Sequence[GraphTeam], wish: Reroute) -> str | None:
         return f"{unknown[0]} is no node"
     if wish.action in RELIEVING:
         return _veto_relief(graphs, wish)
-    history = shared.session.monitor.graph.history
+    session, history = shared.session, shared.session.monitor.graph.history
     event = history.event(wish.event)
     maker = None if event is None else history.by(event)
-    team = shared.ending.get(wish.event) or shared.ending.get(maker or "")
+    team = shared.ending.get((session, wish.event)) or shared.ending.get((session, maker or ""))
     if team is None:
         return "LangGraph has planned already who runs next"
     far = [name for name in wish.to if name not in team.nodes]
