@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -343,3 +344,24 @@ def test_a_long_tool_is_no_deadlock_if_it_says_that_it_waits(waits: bool, mode: 
     worth = [(finding.pattern, finding.severity) for finding in watched.session.findings]
     assert worth == ([] if waits else [("DL", "warning")]) and watched.healed() == []
     watched.must_be_over()
+
+
+def test_a_run_outside_the_sample_may_begin_to_wait_while_another_is_looked_for() -> None:
+    """Sampled and other runs are under locks of their own, and the waiting of both is one list."""
+    waiting = messages.WaitingRuns()
+    call = SimpleNamespace(raw_item={"id": "1", "call_id": "1"})
+
+    class Quiet:
+        caller = None
+
+    class Waiting:
+        @property
+        def caller(self) -> None:
+            waiting.add(Quiet(), [])  # as another thread does
+
+    runs = [Waiting(), Waiting()]
+    for run in runs:
+        waiting.add(run, [call])
+    state: Any = SimpleNamespace(_current_step=SimpleNamespace(interruptions=[call]))
+    assert waiting.take(state, None) is runs[0]
+    assert waiting.take_inner(runs[1]) == []

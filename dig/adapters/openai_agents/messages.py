@@ -34,7 +34,10 @@ def question(approvals: Iterable[Any]) -> str:
 
 
 class WaitingRuns:
-    """The waiting runs of a team, the longest waiting first."""
+    """The waiting runs of a team, the longest waiting first.
+
+    Runs in and outside of a sample are under locks of their own, and share this.
+    """
 
     def __init__(self) -> None:
         self._calls: dict[Any, list[Any]] = {}  # run -> the calls that are to be approved
@@ -47,9 +50,7 @@ class WaitingRuns:
         """
         self._calls[run] = [question.raw_item for question in questions]
         oldest = [*self._calls][: max(0, len(self._calls) - MOST_WAITING)]
-        for old in oldest:
-            del self._calls[old]
-        return oldest
+        return [old for old in oldest if self._calls.pop(old, None) is not None]
 
     def take(self, state: RunState[Any], caller: Any) -> Any:
         """Take the waiting run of a state; ``None``: unknown.
@@ -64,24 +65,22 @@ class WaitingRuns:
         calls = [
             question.raw_item for question in getattr(state._current_step, "interruptions", ())
         ]
-        objects, ids = {id(call) for call in calls}, _ids(calls)
+        objects, ids, all_calls = {id(call) for call in calls}, _ids(calls), self._calls.copy()
         runs = [
-            run for run, waiting in self._calls.items()
+            run for run, waiting in all_calls.items()
             if ids and run.caller in (caller, None) and _ids(waiting) == ids
         ]  # fmt: skip
 
         def rank(run: Any) -> tuple[bool, bool]:
-            has_objects = any(id(call) in objects for call in self._calls[run])
+            has_objects = any(id(call) in objects for call in all_calls[run])
             return run.caller is not caller, not has_objects
 
         runs.sort(key=rank)
-        for run in runs[:1]:
-            del self._calls[run]
-        return runs[0] if runs else None
+        return next((run for run in runs if self._calls.pop(run, None) is not None), None)
 
     def take_inner(self, caller: Any) -> list[tuple[Any, list[Any]]]:
         """Take the waiting runs called by a run, with the calls to be approved."""
-        inner = [run for run in self._calls if run.caller is caller]
+        inner = [run for run in self._calls.copy() if run.caller is caller]
         return [(run, self._calls.pop(run)) for run in inner]
 
 
