@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from itertools import count
 from types import FrameType
 from typing import Any
 
 import pytest
 
+import dig
 from dig import Limits
 from dig.adapters import Session
 from dig.adapters.base import AdapterState
+from dig.adapters.base import context as base_context
 from dig.adapters.base import guard as base_guard
 from dig.errors import DecisionError, RequestError
 from dig.graph.records import Fate
+from dig.monitor.sanitize import MOST_BYTES
 from tests.helpers import Recorder
 
 from .watching import Clock, Watched, setup_of
@@ -192,6 +196,40 @@ def test_whoever_waits_for_a_person_is_named_in_the_trace() -> None:
     turn.waits()
     told = [row["detail"] for row in it.rows("incident") if row["what"] == "waits"]
     assert told == [{"activation": activation, "asks": "May I?", "answer": "say yes"}]
+    it.must_be_sound()
+
+
+def waits_of(it: Watched) -> list[Any]:
+    return [row["detail"].get("asks") for row in it.rows("incident") if row["what"] == "waits"]
+
+
+def test_of_two_waits_at_once_the_one_that_goes_on_is_over() -> None:
+    """The trace then says what is asked still, whichever question came first."""
+    it = session_of("ann")
+    turn = it.session.begin("ann", [it.session.request("?", "ann")])
+    with base_context.inside(turn), ExitStack() as first:
+        first.enter_context(dig.waiting("A?"))
+        with dig.waiting("B?"):
+            first.close()
+            assert waits_of(it) == ["A?", "B?", "B?"]
+    turn.was_bounced(turn.submit("!"))
+    assert waits_of(it) == ["A?", "B?", "B?"]
+    it.must_be_sound()
+
+
+@pytest.mark.parametrize(
+    ("asks", "shown"),
+    [
+        ({"a": object()}, {"a": {"$unserialisable": "builtins.object"}}),
+        ("z" * MOST_BYTES, {"$too_large": MOST_BYTES + 2}),
+    ],
+)
+def test_any_question_of_a_waiting_turn_is_written_as_payloads_are(asks: Any, shown: Any) -> None:
+    it = session_of("ann")
+    turn = it.session.begin("ann", [it.session.request("?", "ann")])
+    turn.waits(asks)
+    turn.was_bounced(turn.submit("!"))
+    assert waits_of(it) == [shown]
     it.must_be_sound()
 
 

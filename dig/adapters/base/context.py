@@ -56,11 +56,11 @@ def waiting(asks: str | None = None) -> Iterator[None]:
     if turn is None:
         yield
         return
-    turn.waits(asks)
+    wait = turn.waits(asks)
     try:
         yield
     finally:
-        turn.resumes()
+        turn.resumes(wait=wait)
 
 
 def enclosing() -> Iterator[Any]:

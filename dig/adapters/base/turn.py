@@ -277,21 +277,24 @@ class Turn:
         if self._sent is not None:
             self._sent = [message for message in self._sent if message[0] != event]
 
-    @in_step(None)
-    def waits(self, asks: Any = None, answer: str = "") -> None:
+    @in_step(dict[str, Any]())
+    def waits(self, asks: Any = None, answer: str = "") -> dict[str, Any]:
         """Wait on purpose, for a person for example, until the turn `resumes` or ends.
 
-        The trace says so, with what it `asks`, plain JSON; nothing is overdue meanwhile.
+        The trace says so, with what it `asks`; nothing is overdue meanwhile. Returns the wait.
         """
         self.act()
-        self._waits.append({k: v for k, v in (("asks", asks), ("answer", answer)) if v})
+        parts = {"asks": as_small_payload(asks), "answer": answer}
+        self._waits.append({key: part for key, part in parts.items() if part})
         if self._activation is not None:
             self.guard.ask(self.guard.monitor.waits, activation=self._activation, **self._waits[-1])
+        return self._waits[-1]
 
     @in_step(None)
-    def resumes(self, answer: Any = None) -> None:
-        """Go on after `waits`, in a new activation; the answer is in the continuation."""
-        del self._waits[-1:]
+    def resumes(self, answer: Any = None, wait: dict[str, Any] | None = None) -> None:
+        """Go on after a wait, by default the latest, in a new activation with the answer."""
+        ended = self._waits[-1:] if wait is None else [wait]
+        self._waits = [other for other in self._waits if all(other is not it for it in ended)]
         if self._activation is not None:
             self._go_on([], answer)
             self.act()
@@ -388,10 +391,9 @@ class Turn:
     @in_step(False)
     def was_bounced(self, answer: str) -> bool:
         """Whether an answer was bounced: then the turn goes on, else the turn is over."""
-        graph = self.guard.monitor.graph
         if not self.is_open:
             return False
-        if answer and answer in graph.agents[self.instance].buffer:
+        if answer and answer in self.guard.monitor.graph.agents[self.instance].buffer:
             self._mine = {*(self._mine or ()), answer}
             self.act()
             return True
@@ -423,10 +425,8 @@ class Turn:
             answer = self.submit({"error": failure.error}, error=failure)
             self.was_bounced(answer)
             return answer
-        to, activation = recipients(to), ""
-        if self.is_open:
-            self.act()
-            activation = self._activation or ""
+        self.act()
+        to, activation = recipients(to), self._activation or ""
         consumed = [name for name, fate in self._inputs.items() if fate.fate == "consume"]
         events = {*consumed, *(event.id for event in self.events)}  # also the agent's own
         last = [Output({"error": failure.error}, to, "notice")] if to else []

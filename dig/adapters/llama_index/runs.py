@@ -61,7 +61,8 @@ class WatchedRun:
         self._repeated = 0
         self._output: AgentOutput | None = None
         self._bounced: AgentOutput | None = None
-        self._waiting: list[tuple[str, str]] = []  # tools that wait for an event from outside
+        # Tools that wait for an event from outside, each with its wait.
+        self._waiting: list[tuple[tuple[str, str], dict[str, Any]]] = []
 
     def is_of(self, session: Session) -> bool:
         """Whether the run belongs to a session, and goes on."""
@@ -101,10 +102,10 @@ class WatchedRun:
         if not self._has_begun:  # of a conversation that was stored while this tool waited
             await self._begin(await context.store.get("current_agent_name", self.agent))
         turn, name, tools = self._call.turn, tool.metadata.get_name(), self._tools
-        guard, key, call = self._session.guard, (name, repr(arguments)), object()
-        if key in self._waiting:
-            self._waiting.remove(key)
-            guard.run(turn.resumes, default=None)
+        key, call = (name, repr(arguments)), object()
+        if waiting := next((it for it in self._waiting if it[0] == key), None):
+            self._waiting.remove(waiting)
+            turn.resumes(wait=waiting[1])
         shows = self._shows_tools and name != HANDOFF_TOOL
         if shows:
             await tools.release(tools.call, tools.begin, call, turn, name, arguments)
@@ -116,11 +117,8 @@ class WatchedRun:
         except BaseException as error:
             tools.fail(call, error)
             if isinstance(error, WaitingForEvent):
-                self._waiting.append(key)
-                question = getattr(error.add, "waiter_event", None)
-                guard.run(
-                    turn.waits, None if question is None else as_payload(question), default=None
-                )
+                question = as_payload(getattr(error.add, "waiter_event", None))
+                self._waiting.append((key, turn.waits(question)))
             raise
         if shows and output.is_error:
             tools.fail(call, output.exception or RuntimeError(output.content))
