@@ -33,7 +33,7 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import BUDGET, FindingRow, IncidentRow, Record, Run
 from dig.monitor.sinks import Sink
 
-from .destinations import Alarm, CallAlerts, Destination, LogAlerts, destination
+from .destinations import Alarm, CallAlerts, CommandAlerts, Destination, LogAlerts, destination
 
 logger = masking_logger("dig")
 
@@ -151,6 +151,8 @@ class _Outlet:
                     return
                 alarm = self._queue.popleft()
                 self._sending = 1
+                if isinstance(self._destination, CommandAlerts):
+                    self._destination.uncancel()  # here, so that no `cancel` of this alarm is lost
             try:
                 self._destination.send(_mask_alarm(alarm))
             except BaseException as error:  # a user's code, on a thread of ours

@@ -280,14 +280,13 @@ class CommandAlerts(_Base):
         """Run the command and wait for the end; raises for any status but 0."""
         from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 
-        self._is_cancelled = False
         shown = json.dumps(alarm.to_json(), default=str).encode()
         # A session of its own: `cancel` kills the command with all that it has started.
         with Popen(
             self._command, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
         ) as process:
             self._process = process
-            if self._is_cancelled:  # while the command began, when there was nothing to kill
+            if self._is_cancelled:  # before the command began, when there was nothing to kill
                 self.cancel()
             try:
                 process.communicate(shown, timeout=self._timeout_s)
@@ -297,9 +296,13 @@ class CommandAlerts(_Base):
                     f"it did not end within {self._timeout_s:g} s and was killed"
                 ) from None
             finally:
-                self._process = None
+                self._process, self._is_cancelled = None, False
         if process.returncode:
             raise ChildProcessError(f"it ended with status {process.returncode}")
+
+    def uncancel(self) -> None:
+        """Forget a `cancel` that was meant for an alarm before."""
+        self._is_cancelled = False
 
     def cancel(self) -> None:
         """Kill the running command and all processes of its group."""

@@ -24,6 +24,7 @@ from dig.errors import SettingsError
 from dig.graph.records import Emit, FindingRow, Limits, Run
 from dig.monitor.sinks import FanOut
 from dig.runtime import Alarm, Alerts, Bus, CommandAlerts, Decision, LogAlerts, Setup, View
+from dig.runtime import alerts as alerts_module
 from dig.runtime.alerts import AlertCounts, OnAlarm
 from dig.runtime.destinations import WebhookAlerts, destination
 from tests.helpers import Recorder, Stage, out
@@ -172,6 +173,34 @@ def test_a_command_that_never_ends_is_killed_with_what_it_started(
     (counts,) = alerts.flush(LONG_S)
     assert (counts.failed, counts.waiting) == (1, 0)
     assert "it ended with status -9" in caplog.text
+
+
+def test_a_command_that_had_not_begun_when_it_was_given_up_is_killed(tmp_path: Path) -> None:
+    """And the next alarm is sent again."""
+    taken, begins, file = Event(), Event(), tmp_path / "ends"
+
+    class LateCommand(CommandAlerts):
+        def send(self, alarm: Alarm) -> None:
+            taken.set()
+            assert begins.wait(LONG_S)
+            super().send(alarm)
+
+    command = LateCommand(["sh", "-c", f"[ -e {file} ] || exec sleep 1000"], timeout_s=2.0)
+    with pytest.MonkeyPatch.context() as patch:
+        failures: list[BaseException] = []
+        patch.setattr(alerts_module._Outlet, "_report", lambda self, error: failures.append(error))
+        alerts = Alerts(command)
+        send(alerts, finding(1))
+        assert taken.wait(LONG_S)
+        alerts.flush(0.0)
+        begins.set()
+        alerts.flush(LONG_S)
+        assert [str(error) for error in failures] == ["it ended with status -9"]
+    command.cancel()  # comes too late for any alarm
+    file.touch()
+    send(alerts, finding(2))
+    (counts,) = alerts.flush(LONG_S)
+    assert counts.sent == 1
 
 
 # -- what is sent, and what is counted instead ---
