@@ -184,12 +184,12 @@ def _session(plan: WrapPlan, setup: Setup, sinks: Sequence[Sink | None], **optio
     except RuleError as error:  # an agent has a name that is not allowed
         raise SettingsError(f"{plan.description} cannot be monitored: {error}") from None
     if plan.sample < 1:
-        guards = replace(
+        unsampled_setup = replace(
             setup, detectors=tuple, healers=None, ladder=False, usual=None, approve=None,
             policy=replace(setup.policy, rules=()),
         )  # fmt: skip
         unsampled = _session(
-            replace(plan, sample=1.0), guards, (), **options | {"on_finding": None}
+            replace(plan, sample=1.0), unsampled_setup, (), **options | {"on_finding": None}
         )
         draw = Random().random  # the user's own random numbers stay the same
         session.leave_out(unsampled, lambda: draw() < plan.sample)

@@ -141,7 +141,9 @@ class TeamSpending:
 
     def join_team(self, other: TeamSpending) -> None:
         """Count all requests together with another run, maybe on other threads."""
-        self._team = other._team  # to add to a value of a dict is one step of the interpreter
+        # No lock: within `spent[unit] += amount`, with plain numbers, CPython's GIL is never given
+        # up, since it neither calls nor jumps back.
+        self._team = other._team
 
     def note_output(self, accounts: Iterable[Account], to: Iterable[str], payload: Any) -> None:
         """Note the output of an agent, for the caller of a request without an answer."""
