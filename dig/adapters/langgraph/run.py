@@ -416,14 +416,13 @@ class GraphRequest(AdapterState):
     def _leave(self, turn: Turn, end: Callable[[], object]) -> None:
         """End a turn; meanwhile, healing may send the events of the turn elsewhere."""
         # Before and after, LangGraph has planned already which nodes run next.
-        ids = [str(turn.activation), *(event.id for event in turn.events)]
-        ending, keys = self.team.shared.ending, [(self.session, id) for id in ids]
-        ending.update(dict.fromkeys(keys, self.team))
+        keys = [(self.session, id) for id in (str(turn.activation), *(e.id for e in turn.events))]
+        self.team.shared.ending.update(dict.fromkeys(keys, self.team))
         try:
             end()
         finally:
             for key in keys:
-                ending.pop(key, None)
+                self.team.shared.ending.pop(key, None)
 
     # --- the end of the request ---
 
@@ -598,5 +597,4 @@ def _veto_relief(graphs: Sequence[GraphTeam], wish: Reroute) -> str | None:
         or (specs[team.key(node)].input_schema is not specs[team.key(other)].input_schema)
     ):
         return f"{other} takes another state"
-    is_free = session.instances.is_free(other, worker.events)
-    return None if is_free else f"{other} is at work"
+    return None if session.instances.is_free(other, worker.events) else f"{other} is at work"
