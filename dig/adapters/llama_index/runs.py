@@ -105,7 +105,7 @@ class WatchedRun:
         key, call = (name, repr(arguments)), object()
         if waiting := next((it for it in self._waiting if it[0] == key), None):
             self._waiting.remove(waiting)
-            turn.resumes(wait=waiting[1])
+            self._session.guard.run(turn.resumes, None, waiting[1], default=None)
         shows = self._shows_tools and name != HANDOFF_TOOL
         if shows:
             await tools.release(tools.call, tools.begin, call, turn, name, arguments)
@@ -118,7 +118,8 @@ class WatchedRun:
             tools.fail(call, error)
             if isinstance(error, WaitingForEvent):
                 question = as_payload(getattr(error.add, "waiter_event", None))
-                self._waiting.append((key, turn.waits(question)))
+                wait = self._session.guard.run(turn.waits, question, default=dict[str, Any]())
+                self._waiting.append((key, wait))
             raise
         if shows and output.is_error:
             tools.fail(call, output.exception or RuntimeError(output.content))

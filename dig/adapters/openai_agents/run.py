@@ -167,7 +167,8 @@ class MonitoredRun(base.AdapterState):
             return
         within = "" if events else "turns"
         events = events or tuple(event.id for event in self._turn().events)
-        account = self.session.refuses(*events, but=within)
+        session = self.session
+        account = session.guard.run(lambda: session.refuses(*events, but=within), default=None)
         if account is not None:
             is_final = self.caller is None and (self._is_streamed or not account.entry)
             raise account.exceeded() if is_final else MaxTurnsExceeded(account.note)
