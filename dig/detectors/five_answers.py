@@ -535,7 +535,7 @@ def _act(row: Mapping[str, Any]) -> str:
 
 
 def _overspent(detail: Mapping[str, Any]) -> str:
-    """What was spent beyond the limit in the incident `budget`; empty: nothing."""
+    """The sum beyond the limit in the incident `budget`; empty: none."""
     try:
         spent = UNITS[detail["limit"]].format(detail["spent"])
         return f" ({spent} spent)" if detail["spent"] > detail["most"] else ""

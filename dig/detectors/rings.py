@@ -84,7 +84,7 @@ def _crowd_before(graph: InteractionGraph, activation: str) -> Ring | None:
     while v is not None and total < MOST_TURNS and not _goes_on(h, v):
         if (agent := base_name(h.agent(v))) != last:
             steps[agent], last, total = steps[agent] + 1, agent, total + 1
-            # Who has every second turn is a caller that is answered.
+            # An agent with every second turn is a caller that is answered.
             if LEAST_ROUNDS * len(steps) <= total > 2 * max(steps.values()) + 1:
                 crowd = Ring((*sorted(steps),), 0, total)
         v = _turn_before(h, v)

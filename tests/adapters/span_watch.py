@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,14 @@ def exporting() -> tuple[InMemorySpanExporter, TracerProvider]:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     return exporter, provider
+
+
+def instrumented(instrumentor: Any) -> Iterator[InMemorySpanExporter]:
+    """The spans of a framework while an instrumentation of it is on."""
+    exporter, provider = exporting()
+    instrumentor.instrument(tracer_provider=provider)
+    yield exporter
+    instrumentor.uninstrument()
 
 
 def compared(findings: Iterable[Any]) -> Found:

@@ -21,7 +21,7 @@ from tests.helpers import VirtualLoop
 from . import google_adk_teams as teams
 from .google_adk_teams import agent, ask, asks, calls, raises, says
 from .harness import AtOnce
-from .span_watch import exporting, imported, watched_in_file, watched_live
+from .span_watch import imported, instrumented, watched_in_file, watched_live
 
 pytestmark = teams.OLD_WAYS
 
@@ -29,11 +29,7 @@ pytestmark = teams.OLD_WAYS
 @pytest.fixture
 def exporter() -> Iterator[InMemorySpanExporter]:
     """The spans of all runs of a test."""
-    exporter, provider = exporting()
-    instrument = GoogleADKInstrumentor()
-    instrument.instrument(tracer_provider=provider)
-    yield exporter
-    instrument.uninstrument()
+    yield from instrumented(GoogleADKInstrumentor())
 
 
 def team(times: int, helper: Any, *, waits: bool = True) -> Any:

@@ -31,7 +31,7 @@ from .llama_index_teams import (
     scenario,
     workflow,
 )
-from .span_watch import exporting, imported, watched_in_file, watched_live
+from .span_watch import imported, instrumented, watched_in_file, watched_live
 
 pytestmark = MARKS
 
@@ -39,11 +39,7 @@ pytestmark = MARKS
 @pytest.fixture
 def exporter() -> Iterator[InMemorySpanExporter]:
     """The spans of all runs of a test."""
-    exporter, provider = exporting()
-    instrumentor = LlamaIndexInstrumentor()
-    instrumentor.instrument(tracer_provider=provider)
-    yield exporter
-    instrumentor.uninstrument()
+    yield from instrumented(LlamaIndexInstrumentor())
 
 
 def asking(script: Script, times: int, *replies: Any) -> Any:

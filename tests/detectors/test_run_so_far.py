@@ -492,15 +492,18 @@ def test_a_part_that_the_monitor_gave_out_once_more_did_harm(tmp_path: Path) -> 
     ]  # fmt: skip
 
 
+STALLS = [
+    row(0.1 * n, "finding", pattern="STALL", stage=None, severity="error",
+        subject={"activation": f"gone{n}"}, evidence={"inputs": []})
+    for n in (1, 2)
+]  # fmt: skip
+TOLD = row(0.3, "heal", finding=3, action="redeliver", event="p", to=["a"], note="n")
+
+
 def test_an_error_that_was_not_mended_is_not_told_as_mended(tmp_path: Path) -> None:
     """A check counts the same."""
-    rows = [
-        row(0.1 * n, "finding", pattern="STALL", stage=None, severity="error",
-            subject={"activation": f"gone{n}"}, evidence={"inputs": []})
-        for n in (1, 2)
-    ]  # fmt: skip
-    told = row(0.3, "heal", finding=3, action="redeliver", event="p", to=["a"], note="n")
-    answers = verdict(store(tmp_path / "w.dig.jsonl", accepted(rows, told)), score=WRONG)
+    run = accepted(STALLS, TOLD)
+    answers = verdict(store(tmp_path / "w.dig.jsonl", run), score=WRONG)
     assert "By its own account none of the 2 errors was mended." in answers.monitor
     assert answers.helped is False
 
@@ -510,15 +513,10 @@ def test_errors_that_are_not_followed_are_not_counted_as_unmended_or_mended(
 ) -> None:
     """Of the errors beyond a number, and of a session ahead of its records, nothing is known."""
     monkeypatch.setattr("dig.detectors.run_so_far.MOST_ERRORS", 1)
-    stalls = [
-        row(0.1 * n, "finding", pattern="STALL", stage=None, severity="error",
-            subject={"activation": f"gone{n}"}, evidence={"inputs": []})
-        for n in (1, 2)
-    ]  # fmt: skip
-    told = row(0.3, "heal", finding=3, action="redeliver", event="p", to=["a"], note="n")
-    answers = verdict(store(tmp_path / "w.dig.jsonl", accepted(stalls, told)), score=WRONG)
+    run = accepted(STALLS, TOLD)
+    answers = verdict(store(tmp_path / "w.dig.jsonl", run), score=WRONG)
     assert "By its own account not all errors are known to be mended." in answers.monitor
-    records = [decode(line) for line in trace(stalls[0], session=True)]
+    records = [decode(line) for line in trace(STALLS[0], session=True)]
     graph = InteractionGraph()
     for record in records:
         graph.apply(record)

@@ -120,7 +120,7 @@ class StructuralAnswer:
         if not harmful:
             score *= ASIDE
         elif signs[0].spoils and self._work.is_short and signs[0].mechanism in WRONG:
-            # What nobody takes leaves parts out, as if it had never been sent.
+            # A return that nobody takes leaves parts out, as if it had never been sent.
             refusals = self.analysis.refusals if signs[0].name == UNLIKE else ()
             score *= 1 if any(sign.activation in refusals for sign in chosen) else WRONG_PART
         return SignGroup(tuple(chosen), score, "open" if harmful else "recovered")

@@ -22,7 +22,7 @@ GRAPHLESS = ("watchdog", "retry")
 """The rivals that know no graph."""
 
 RIVALS = ("redraw", *GRAPHLESS, "judge")
-"""What stands beside our methods."""
+"""The rivals of our methods."""
 METHODS: Mapping[str, tuple[str, str]] = {
     BASELINE: ("MAS only", "#7f7f7f"),
     "redraw": ("MAS, another draw", "#c7c7c7"),

@@ -62,11 +62,11 @@ def _agents(
         end = run.end if is_last else starts[number + 1]
         first = bisect_left(rows, starts[number], key=_start)
         inside = rows[first : None if is_last else bisect_left(rows, end or 0, key=_start)]
-        answers = [_said(row, "ASSISTANT") for row in inside if row.name.endswith(_OUTPUT)]
+        answers = [_words_of(row, "ASSISTANT") for row in inside if row.name.endswith(_OUTPUT)]
         handoffs = [_handoff(row) for step in inside for row in below[step.id]]
         answer = next(filter(None, [*handoffs, *answers[-1:]]), None)
         about = {conventions.KIND: "AGENT", "agent.name": name, conventions.OUTPUT: answer,
-                 conventions.INPUT: None if number else _said(group[0], "USER")}  # fmt: skip
+                 conventions.INPUT: None if number else _words_of(group[0], "USER")}  # fmt: skip
         own = replace(run, id=(run.id[0], f"{run.id[1]}.{number}"), parent=run.id, name=name,
                       start=starts[number], end=end, attributes=about)  # fmt: skip
         yield own if is_last else replace(own, status="", message="", events=())
@@ -96,17 +96,17 @@ def _agent(row: SpanRow) -> str:
     return _unquote(names[-1]) if names else ""
 
 
-def _said(row: SpanRow, role: str) -> str:
+def _words_of(row: SpanRow, role: str) -> str:
     """The text of the last message of a role in the input of a step."""
-    said, speaker = list[str](), ""
+    texts, speaker = list[str](), ""
     for part in _printed(row):
         if part[2] == _NAME:
             break
         if part[1]:
-            speaker, said = part[1], [] if part[1] == role else said
+            speaker, texts = part[1], [] if part[1] == role else texts
         elif speaker == role:
-            said.append(_unquote(part[3]))
-    return "".join(said)
+            texts.append(_unquote(part[3]))
+    return "".join(texts)
 
 
 def _unquote(printed: str) -> str:
