@@ -26,9 +26,9 @@ from nats.aio.client import Client
 import dig
 from dig.adapters.nats.client import pose
 from dig.adapters.nats.connection import ANSWER_S, connect, inbox_of, store
+from dig.adapters.nats.embedded import embed_server
 from dig.adapters.nats.names import MSG_ID, Subjects
 from dig.adapters.nats.ownership import read_key
-from dig.adapters.nats.server import embed_server
 from dig.adapters.nats.serving import make_session
 from dig.adapters.nats.streams import Storage, make_bucket, make_inbox, make_streams
 from dig.detectors import standard, standard_healers

@@ -39,9 +39,6 @@ if typing.TYPE_CHECKING:
     from dig.adapters.wrapping import session_of as session_of
     from dig.adapters.wrapping import unwrap as unwrap
     from dig.adapters.wrapping import wrap as wrap
-    from dig.detectors.budget import Price as Price
-    from dig.detectors.budget import SpendingLimits as SpendingLimits
-    from dig.detectors.budget import TeamBudget as TeamBudget
     from dig.detectors.describe import explain as explain
     from dig.detectors.finding import Finding as Finding
     from dig.detectors.interventions import Budget as Budget
@@ -50,6 +47,9 @@ if typing.TYPE_CHECKING:
     from dig.detectors.interventions import Reroute as Reroute
     from dig.detectors.protocols import Detector as Detector
     from dig.detectors.protocols import Healer as Healer
+    from dig.detectors.spending_limits import Price as Price
+    from dig.detectors.spending_limits import SpendingLimits as SpendingLimits
+    from dig.detectors.spending_limits import TeamBudget as TeamBudget
     from dig.detectors.watch import Watch as Watch
     from dig.graph.behaviour import same_behaviour as same_behaviour
     from dig.graph.behaviour import signature as signature
@@ -75,7 +75,7 @@ _HOME, _get, _list = names_on_demand(
         "dig.adapters": "notes notes_about report_usage waiting",
         "dig.adapters.nats": "join",
         "dig.adapters.wrapping": "session_of unwrap wrap",
-        "dig.detectors.budget": "Price SpendingLimits TeamBudget",
+        "dig.detectors.spending_limits": "Price SpendingLimits TeamBudget",
         "dig.detectors.describe": "explain",
         "dig.detectors.finding": "Finding",
         "dig.detectors.interventions": "Budget Create Inject Reroute",

@@ -16,10 +16,10 @@ from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from dig.detectors import standard, standard_healers
-from dig.detectors.budget import AsBudget
 from dig.detectors.finding import Finding
 from dig.detectors.policy import Policy
 from dig.detectors.protocols import Detector
+from dig.detectors.spending_limits import AsBudget
 from dig.detectors.thresholds import Thresholds
 from dig.errors import JournalError, RuleError, SettingsError
 from dig.graph.records import Limits, Record, Usual

@@ -55,7 +55,7 @@ def export(
 def _send(file: Path, endpoint: str | None, service_per_agent: bool) -> int:
     """Send a stored run to an OpenTelemetry receiver; returns the exit status."""
     from dig.traces.otel.environment import content_of_environment
-    from dig.traces.otel.stored import send
+    from dig.traces.otel.stored_spans import send
 
     content = content_of_environment()
     report = send(file, endpoint, content=content, service_per_agent=service_per_agent)

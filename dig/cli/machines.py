@@ -306,7 +306,7 @@ def _run_connected(
 @contextmanager
 def _server(nats: str | None, starts: bool, runs: Path) -> Iterator[str]:
     """Yield the address of the server; an embedded server runs as long as the block lasts."""
-    from dig.adapters.nats.server import embed_server, stored_pid, stored_url
+    from dig.adapters.nats.embedded import embed_server, stored_pid, stored_url
 
     if starts and nats:
         raise SettingsError("--embedded starts a server of its own; leave --nats out")

@@ -15,7 +15,7 @@
 - `turn_lengths`: the lengths of turns, for limits that are learned.
 - `thresholds`: all thresholds in one place.
 - `policy`: the treatment of findings; `policy_settings`, `settings_file`: read from a file.
-- `budget`: the limits of a team's spending, a part of a policy.
+- `spending_limits`: the limits of a team's spending, a part of a policy.
 - `recorded_names`: the names of detectors and healers in traces.
 """
 

@@ -18,13 +18,13 @@ from dig.graph.words import MOST_NAMED, moment
 
 from .advice import Advice
 from .answers import FailureStep, FiveAnswers, Grade, InvolvedAgent
-from .budget import UNITS
 from .describe import goal_text, pattern_title
 from .headline import MODEL_CALLS, acting_agent
 from .holders import Holder
 from .patterns import BY_NAME
 from .rings import Ring
 from .run_so_far import CANCELLED, EARLY, FailedTurns, PatternTally, RunSoFar
+from .spending_limits import UNITS
 
 MOST_STEPS = 6
 NO_ANSWER = ("ended by an error", CANCELLED, "left without an answer")

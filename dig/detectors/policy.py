@@ -16,9 +16,9 @@ from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import base_name
 
-from .budget import TeamBudget
 from .finding import Finding, texts_in
 from .interventions import STEPS
+from .spending_limits import TeamBudget
 
 Action = Literal["off", "observe", "ask", "heal"]
 """The treatment of a finding: nothing and no alarm is made of it; only an alarm; healing, if a

@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 from dig._util.text import did_you_mean
 from dig.errors import SettingsError
 
-from .budget import TeamBudget
 from .patterns import NAMES
 from .policy import ACTIONS, Policy, Rule
 from .settings_file import read_table
+from .spending_limits import TeamBudget
 
 TABLE = "policy"
 PREFIX = "DIG_POLICY_"

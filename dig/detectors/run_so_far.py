@@ -19,7 +19,6 @@ from dig.graph.history import FINAL
 from dig.graph.turns import TurnStarts
 from dig.graph.words import MOST_REASON, REMARK, healing_kind, moment
 
-from .budget import limit_text
 from .describe import (
     SILENCED,
     Worth,
@@ -35,6 +34,7 @@ from .finding import Finding, is_rivals, responsible_agents
 from .headline import Headline, Headlines, acting_agent, answered_by, is_framework_node, worst
 from .holders import Holder, list_holders
 from .mended import CONSUMED, Mending
+from .spending_limits import limit_text
 
 MOST_ERRORS = 1_000  # whose mending is followed
 MOST_AGENTS = 1_000

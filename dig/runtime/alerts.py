@@ -23,11 +23,11 @@ from typing import Any, TypeAlias
 
 from dig._util.redaction import masking_logger, redact
 from dig._util.text import counted, one_line
-from dig.detectors.budget import limit_text
 from dig.detectors.describe import finding_text
 from dig.detectors.finding import Finding
 from dig.detectors.run_so_far import RunSoFar
 from dig.detectors.settings_file import read_table
+from dig.detectors.spending_limits import limit_text
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import BUDGET, FindingRow, IncidentRow, Record, Run

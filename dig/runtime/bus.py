@@ -16,8 +16,8 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 
-from dig.detectors.budget import AsBudget
 from dig.detectors.policy import Policy
+from dig.detectors.spending_limits import AsBudget
 from dig.errors import SettingsError, StopRunError
 from dig.graph.records import FAILED, Outcome, micros
 from dig.monitor.messages import Answered, Asked, Effect, Over, Proposed, Started, TakenOut, Wake

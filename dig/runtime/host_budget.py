@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dig.detectors.budget import TeamBudget
 from dig.detectors.interventions import Intervention
+from dig.detectors.spending_limits import TeamBudget
 from dig.errors import BudgetExceeded
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dig._util.redaction import mask_secrets, masking_logger
 from dig._util.text import one_line
-from dig.detectors.budget import AsBudget, TeamBudget
 from dig.detectors.describe import in_graph, worth
 from dig.detectors.finding import Finding, is_rivals
 from dig.detectors.interventions import MEANS, Budget, Fit, Means, only
@@ -20,6 +19,7 @@ from dig.detectors.policy import HEAL_ALL, Policy
 from dig.detectors.protocols import Detector, Healer
 from dig.detectors.recorded_names import recorded_name
 from dig.detectors.run_so_far import RunSoFar
+from dig.detectors.spending_limits import AsBudget, TeamBudget
 from dig.detectors.thresholds import Thresholds
 from dig.detectors.watch import Timing
 from dig.graph.graph import InteractionGraph

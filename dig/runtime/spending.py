@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from dig._util.ranges import NOTHING, RangeSet, union
 from dig._util.redaction import masking_logger
-from dig.detectors.budget import ANY_MODEL, METERED, UNITS, TeamBudget, limit_text
+from dig.detectors.spending_limits import ANY_MODEL, METERED, UNITS, TeamBudget, limit_text
 from dig.errors import BudgetExceeded
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import base_name

@@ -23,9 +23,9 @@ from .count_frequency import TASK as COUNT_FREQUENCY
 from .count_frequency import CountFrequency
 from .newsgroups import TASK as NEWSGROUPS
 from .newsgroups import Newsgroups, data_from_environment
-from .simulated.agent import SimulatedAgent
 from .simulated.classifying import Posts
 from .simulated.profile import Profile
+from .simulated.simulated_agent import SimulatedAgent
 from .task import Score, Task
 from .user_objects import call, load
 

@@ -46,7 +46,7 @@ def ask(url: str, topic: str) -> str:
 
 
 def main() -> None:
-    from dig.adapters.nats.server import embed_server
+    from dig.adapters.nats.embedded import embed_server
 
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

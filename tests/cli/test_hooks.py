@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dig.adapters.claude_code.settings import (
+from dig.adapters.claude_code.hook_settings import (
     backup_of,
     changed,
     command_of,

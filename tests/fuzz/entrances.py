@@ -24,7 +24,7 @@ from dig.tasks.run.team_run import TeamRun
 from dig.traces.interchange.imports import import_file
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE, check_trace, read_records
-from dig.traces.otel.stored import export_text
+from dig.traces.otel.stored_spans import export_text
 from dig.traces.replay.rerun import replay, rerun
 from dig.traces.replay.rewind import rewind
 from dig.traces.verify import verify

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dig.errors import DigError
 from dig.faults.inject.fault import Fault
-from dig.lab.benchmark.answers import read_answers
+from dig.lab.benchmark.answer_file import read_answers
 from dig.lab.benchmark.attributing import ATTRIBUTORS, attribute_all
 from dig.lab.benchmark.candidates import Configuration, Recipe
 from dig.lab.benchmark.instances import BASELINE, FILES, INDEX, FaultSet, Label

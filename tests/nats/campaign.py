@@ -24,9 +24,9 @@ from typing import Any
 
 from dig.adapters.nats.client import AwaitedAnswers, pose
 from dig.adapters.nats.connection import connect
+from dig.adapters.nats.embedded import find_server, free_port
 from dig.adapters.nats.names import Subjects
 from dig.adapters.nats.pull import JournalCopy, copy_session
-from dig.adapters.nats.server import find_server, free_port
 from dig.adapters.nats.serving import session_rows
 from tests.nats import members
 from tests.nats.account import account_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dig.adapters.nats.server import embed_server, find_server
+from dig.adapters.nats.embedded import embed_server, find_server
 from dig.errors import SettingsError
 
 collect_ignore_glob = [] if find_spec("nats") else ["test_*.py"]

@@ -16,7 +16,7 @@ from nats.js.errors import APIError
 
 from dig.adapters.nats.client import ask
 from dig.adapters.nats.connection import connect
-from dig.adapters.nats.server import free_port
+from dig.adapters.nats.embedded import free_port
 from dig.adapters.nats.serving import serve
 from dig.adapters.nats.streams import Storage
 

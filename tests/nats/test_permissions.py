@@ -19,7 +19,7 @@ from nats.js.errors import APIError
 
 from dig.adapters.nats.client import ask
 from dig.adapters.nats.connection import connect
-from dig.adapters.nats.server import _await_start, free_port
+from dig.adapters.nats.embedded import _await_start, free_port
 from dig.adapters.nats.serving import serve
 from dig.adapters.nats.takeover import Service
 from dig.runtime import Decision, View

@@ -23,10 +23,10 @@ from rich.console import Console
 from dig.adapters.nats import connection, envelopes, ownership
 from dig.adapters.nats.client import AwaitedAnswers, ask, pose
 from dig.adapters.nats.connection import GaplessReader, Puller, connect, store
+from dig.adapters.nats.embedded import _await_start, find_server, free_port, stored_url
 from dig.adapters.nats.names import KIND, MSG_ID, TRACEPARENT, VERSION, Subjects, V
 from dig.adapters.nats.ownership import Lease, until_free
 from dig.adapters.nats.pull import JournalCopy, copy_session, pull
-from dig.adapters.nats.server import _await_start, find_server, free_port, stored_url
 from dig.adapters.nats.serving import make_session, serve, serve_all, session_rows
 from dig.adapters.nats.session import Terms
 from dig.adapters.nats.streams import Storage, make_bucket, make_streams

@@ -19,8 +19,8 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from dig.adapters.nats import figures
 from dig.adapters.nats.client import AwaitedAnswers, ask, pose
 from dig.adapters.nats.connection import Connection, Message, store
+from dig.adapters.nats.embedded import _await_start, free_port
 from dig.adapters.nats.names import KIND, VERSION, V
-from dig.adapters.nats.server import _await_start, free_port
 from dig.adapters.nats.session import HeldSession
 from dig.adapters.nats.streams import Storage
 

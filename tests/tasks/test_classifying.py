@@ -11,9 +11,9 @@ import pytest
 from dig.runtime.keyed_random import KeyedRandom
 from dig.tasks.newsgroups import Newsgroups
 from dig.tasks.newsgroups_posts import GROUPS, Post, our_own, real, sections
-from dig.tasks.simulated.agent import SimulatedAgent
 from dig.tasks.simulated.classifying import Posts, topic
 from dig.tasks.simulated.profile import Profile
+from dig.tasks.simulated.simulated_agent import SimulatedAgent
 
 from .test_newsgroups import REAL, everything, needs_data
 from .test_simulated import reachable, run

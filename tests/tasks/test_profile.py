@@ -11,8 +11,8 @@ import pytest
 from dig.errors import SettingsError
 from dig.monitor.messages import About, Pending
 from dig.runtime.agents import Decision, Plan
-from dig.tasks.simulated.agent import SimulatedAgent
 from dig.tasks.simulated.profile import Profile
+from dig.tasks.simulated.simulated_agent import SimulatedAgent
 
 from .turns import (
     PERFECT,

@@ -16,9 +16,9 @@ from dig.tasks.accounting import PAYLOADS, ReferenceAccounting, TaskParts
 from dig.tasks.count_frequency import CountFrequency
 from dig.tasks.run.arrange import make_bus, make_simulation, make_task
 from dig.tasks.run.team_run import TeamRun
-from dig.tasks.simulated.agent import SimulatedAgent
 from dig.tasks.simulated.profile import Profile
 from dig.tasks.simulated.remembering import RememberingAgent
+from dig.tasks.simulated.simulated_agent import SimulatedAgent
 from dig.traces.run import RecordedRun
 
 RUN = TeamRun(size=4000, agents=4, method="mas", profile=Profile.perfect())

@@ -17,8 +17,8 @@ from dig.runtime.result import RunResult
 from dig.runtime.setup import Setup
 from dig.runtime.simulator import simulate
 from dig.tasks.count_frequency import CountFrequency
-from dig.tasks.simulated.agent import SimulatedAgent
 from dig.tasks.simulated.profile import Profile
+from dig.tasks.simulated.simulated_agent import SimulatedAgent
 from dig.tasks.task import Task
 
 from .turns import PERFECT, TASK, TEAM, problem, see

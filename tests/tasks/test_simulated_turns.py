@@ -11,8 +11,8 @@ import pytest
 
 from dig.monitor.messages import About, Pending
 from dig.runtime.agents import Decision
-from dig.tasks.simulated.agent import SimulatedAgent
 from dig.tasks.simulated.parts import Partial
+from dig.tasks.simulated.simulated_agent import SimulatedAgent
 
 from .turns import (
     DATA,

@@ -8,9 +8,9 @@ from typing import Any
 from dig.monitor.messages import About, Pending
 from dig.runtime.agents import Decision, View
 from dig.tasks.count_frequency import CountFrequency
-from dig.tasks.simulated.agent import SimulatedAgent
 from dig.tasks.simulated.parts import Job, Partial
 from dig.tasks.simulated.profile import Profile
+from dig.tasks.simulated.simulated_agent import SimulatedAgent
 
 PERFECT = Profile.perfect()
 TEAM = ("a1", "a2", "a3")

@@ -17,7 +17,7 @@ from ag2.middleware import BaseMiddleware
 from ag2.network import EV_CHANNEL_CLOSED, EV_PACKET, EV_TEXT, AgentClient, HumanClient
 
 from dig.adapters import base
-from dig.detectors.budget import limit_text
+from dig.detectors.spending_limits import limit_text
 
 from .team import AgentRun, HubTeam, OutgoingEnvelope
 

@@ -20,8 +20,8 @@ from autogen_agentchat.teams._group_chat._events import SerializableException
 from autogen_core import DefaultTopicId, SingleThreadedAgentRuntime
 
 from dig.adapters import base
-from dig.detectors.budget import limit_text
 from dig.detectors.interventions import Reroute
+from dig.detectors.spending_limits import limit_text
 from dig.errors import SettingsError
 from dig.graph.records import Failure
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from dig.detectors.budget import METERED, TeamBudget
+from dig.detectors.spending_limits import METERED, TeamBudget
 from dig.graph.records import BUDGET, NOTICE
 from dig.monitor.messages import Answered, Effect, Output
 from dig.runtime.spending import Account, TeamSpending

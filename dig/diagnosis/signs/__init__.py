@@ -2,7 +2,7 @@
 
 - `table`: the table of signs, and what is learned from good runs. `analysis`: a run with what its
   records tell.
-- `payloads`: facts about payloads, each of which is read once.
+- `payload_facts`: facts about payloads, each of which is read once.
 - `traits`: what agents did, as answers to questions about any agent, so that agents can be
   compared.
 - `peers`: the general signs: an agent does what its peers hardly ever do. They do not say what went

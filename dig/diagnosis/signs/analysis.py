@@ -20,7 +20,7 @@ from dig.tasks.accounting import Accounting, TaskParts
 from dig.tasks.number_ranges import Ranges, merge
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
-from .payloads import PayloadFacts
+from .payload_facts import PayloadFacts
 from .traits import Norm, Question, TeamHabits, Traits, join_types, list_traits
 
 SLOW = 1.3

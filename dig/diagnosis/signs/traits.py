@@ -20,7 +20,7 @@ from dig.tasks.accounting import TaskParts
 from dig.tasks.number_ranges import Ranges, difference, length, merge
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
-from .payloads import PayloadFacts
+from .payload_facts import PayloadFacts
 
 Question = tuple[str, ...]
 

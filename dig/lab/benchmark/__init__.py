@@ -4,7 +4,7 @@
   finds verified instances.
 - `storing`, `datasheet`: write a set. `instances`, `set_reading`: read one. `brought`: sets from
   elsewhere.
-- `answers`: answers about the traces of a set. `attributing`: what attributors are given and
+- `answer_file`: answers about the traces of a set. `attributing`: what attributors are given and
   say. `baselines`, `rules`: simple ones. `oracle`: names causes by the twin of a run.
 - `scores_answers`, `scores_detectors`, `scores_healing`: the scores. `trying`: whether
   experiments tell the culprit from other agents.

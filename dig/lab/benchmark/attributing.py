@@ -28,7 +28,7 @@ from dig.tasks.user_objects import load
 from dig.traces.run import RecordedRun
 
 from . import baselines, rules
-from .answers import Answer, Answers, CausalStep, RootCause
+from .answer_file import Answer, Answers, CausalStep, RootCause
 from .instances import FaultSet, Instance
 from .set_reading import step_at
 
@@ -185,7 +185,7 @@ def answer(name: str, attribute: Attributor, case: Case) -> Answer:
     if strange is not None:
         raise SettingsError(
             f"{name} answered {_describe(strange)} about {case.name}; it must be a "
-            "dig.lab.benchmark.answers.Answer, or candidates of dig.diagnosis"
+            "dig.lab.benchmark.answer_file.Answer, or candidates of dig.diagnosis"
         )
     return of_candidates(case, candidates)
 

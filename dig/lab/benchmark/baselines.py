@@ -22,7 +22,7 @@ from dig.faults.inject.fault_catalogue import KINDS
 from dig.graph.records import Emit, End, HealRow, Record, Run, Start
 from dig.tasks.accounting import PAYLOADS
 
-from .answers import Answer, CausalStep, RootCause
+from .answer_file import Answer, CausalStep, RootCause
 from .instances import BASELINE, FaultSet
 from .rules import Found
 from .set_reading import read_run, step_at

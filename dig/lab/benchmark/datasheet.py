@@ -9,7 +9,7 @@ from statistics import fmean
 
 from dig.lab.experiment.markdown_table import SIMULATED_AGENTS, Table
 
-from .answers import Answers
+from .answer_file import Answers
 from .candidates import Recipe
 from .generate import Harvest
 from .instances import FaultSet, by_kind

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from dig.graph.records import Deliver, Emit, End, Expire, Leave, Record, Run, Start
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
-from .answers import Answer, RootCause
+from .answer_file import Answer, RootCause
 from .baselines import blame
 from .instances import Instance
 

@@ -25,7 +25,7 @@ from dig.lab.experiment.markdown_table import Table, Value
 from dig.lab.experiment.statistics import Mean, as_json, share, spread
 from dig.traces.run import RecordedRun
 
-from .answers import Answer, Answers
+from .answer_file import Answer, Answers
 from .attributing import FLOORS, answer, attributor, case_about
 from .instances import TWIN, Entry, FaultSet, Instance, Label, by_kind
 from .oracle import ORACLE, oracle

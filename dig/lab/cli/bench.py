@@ -96,7 +96,7 @@ def make(
 @bench.command()
 def schema() -> None:
     """Print the JSON schema of answers."""
-    from dig.lab.benchmark.answers import Answers
+    from dig.lab.benchmark.answer_file import Answers
 
     print(json.dumps(Answers.model_json_schema(), indent=2))
 
@@ -113,7 +113,7 @@ def attribute(
     """Let an attributor name the causes of each run of a set.
 
     Your own is a function of a dig.diagnosis.Case that returns a
-    dig.lab.benchmark.answers.Answer, or candidates of dig.diagnosis.
+    dig.lab.benchmark.answer_file.Answer, or candidates of dig.diagnosis.
     """
     from dig.lab.benchmark.attributing import attribute_all
     from dig.lab.benchmark.instances import FaultSet
@@ -157,7 +157,7 @@ def score(
     as_json: AsJson = False,
 ) -> None:
     """Score answers about causes and the way to the outcome."""
-    from dig.lab.benchmark.answers import read_answers
+    from dig.lab.benchmark.answer_file import read_answers
     from dig.lab.benchmark.instances import FaultSet
     from dig.lab.benchmark.scores_answers import score
 

@@ -21,8 +21,8 @@ from dig.errors import SettingsError
 from dig.runtime.agents import PlannedAgent, as_planned
 from dig.runtime.agents import Team as Team
 from dig.tasks.catalogue import kind
-from dig.tasks.simulated.agent import OneProblemAtATime
 from dig.tasks.simulated.remembering import RememberingAgent
+from dig.tasks.simulated.simulated_agent import OneProblemAtATime
 from dig.tasks.task import Task
 from dig.tasks.user_objects import call, load
 

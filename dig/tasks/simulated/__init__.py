@@ -1,5 +1,5 @@
 """Simulated agents: habits, and the way to work on a task.
 
-`agent`: the agents. `profile`: their habits. `parts`: their payloads. `message_reading`,
+`simulated_agent`: the agents. `profile`: their habits. `parts`: their payloads. `message_reading`,
 `classifying`: their readings of numbers and of posts. `remembering`: agents with a memory.
 """

@@ -17,7 +17,7 @@ from dig.runtime.checkpoint import PastActivation
 from dig.tasks.accounting import ANSWERS, REFERENCE, WHOLE
 from dig.tasks.number_ranges import Range, merge, missing, range_of
 
-from .agent import SimulatedAgent
+from .simulated_agent import SimulatedAgent
 
 
 class RememberingAgent:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from dig.graph.records import Limits, Record, Run
 
+from .chat_turns import ChatMessage, ChatTurn, is_answer, plan_turns, receivers
 from .scribe import Guesses, Scribe
 from .turn_writer import ONWARD, TurnOutput, TurnWriter
-from .turns import ChatMessage, ChatTurn, is_answer, plan_turns, receivers
 
 
 def as_run(

@@ -124,7 +124,7 @@ def _quote(text: str) -> str:
 def otlp_json(export: Export) -> Iterator[str]:
     """The whole run as spans (docs/internals/spans.md)."""
     from dig.traces.otel.environment import content_of_environment
-    from dig.traces.otel.stored import export_text
+    from dig.traces.otel.stored_spans import export_text
 
     if export.at is not None or export.cleaned:
         raise SettingsError("otlp-json shows a whole run; --at and --cleaned are for graphs")

@@ -18,9 +18,9 @@ from dig.detectors.thresholds import Thresholds
 from dig.errors import PayloadError, RecordError, TraceError
 from dig.graph.records import NOTICE, SYSTEM, Limits, Record, micros
 
+from .chat_turns import ChatMessage
 from .conversation import as_run
 from .scribe import Guesses
-from .turns import ChatMessage
 
 OUTSIDE = ("", "environment", "user", "human", "outside")
 EVERYBODY = ("*", "all", "everybody", "broadcast")

@@ -8,7 +8,7 @@
 - `follow`: a run while it goes on, also to a receiver. `writer`: items into the OpenTelemetry SDK.
 - `otlp`: a receiver, with `exporters` by URL and `environment`. `export_queue`: a queue with a
   count of all losses.
-- `stored`: a stored trace, to a receiver or into a file (`otlp_json`).
+- `stored_spans`: a stored trace, to a receiver or into a file (`otlp_json`).
 
 The files without the SDK (`ids`, `items`, `mapping`, the formats) are imported without it.
 """

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dig.lab.benchmark import attributing, candidates, storing
-from dig.lab.benchmark.answers import Answers
+from dig.lab.benchmark.answer_file import Answers
 from dig.lab.benchmark.instances import FaultSet
 from tests.lab.faults.conftest import SMALL
 

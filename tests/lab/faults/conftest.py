@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dig.lab.benchmark.answers import Answers
+from dig.lab.benchmark.answer_file import Answers
 from dig.lab.benchmark.attributing import attribute_all
 from dig.lab.benchmark.candidates import Configuration, Recipe
 from dig.lab.benchmark.instances import FaultSet

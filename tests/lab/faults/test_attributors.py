@@ -17,7 +17,7 @@ from dig.graph.records import (
     Record,
     Run,
 )
-from dig.lab.benchmark.answers import Answer, Answers, read_answers
+from dig.lab.benchmark.answer_file import Answer, Answers, read_answers
 from dig.lab.benchmark.attributing import (
     ATTRIBUTORS,
     attribute_all,

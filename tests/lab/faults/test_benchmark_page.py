@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from dig.lab.benchmark.answers import Answers
+from dig.lab.benchmark.answer_file import Answers
 from dig.lab.benchmark.attributing import ATTRIBUTORS, FLOORS, attribute_all
 from dig.lab.benchmark.instances import FaultSet
 from dig.lab.benchmark.scores_answers import METRICS, score

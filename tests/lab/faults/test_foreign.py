@@ -13,7 +13,7 @@ import pytest
 from dig.errors import SettingsError
 from dig.faults.inject.fault import Fault
 from dig.graph.records import Finish
-from dig.lab.benchmark.answers import Answer, Answers, RootCause
+from dig.lab.benchmark.answer_file import Answer, Answers, RootCause
 from dig.lab.benchmark.attributing import attribute_all
 from dig.lab.benchmark.brought import bring_set
 from dig.lab.benchmark.candidates import Configuration, InstanceDraft, Recipe, Stratum

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dig.errors import SettingsError, TraceError
-from dig.lab.benchmark.answers import Answers
+from dig.lab.benchmark.answer_file import Answers
 from dig.lab.benchmark.attributing import attribute_all
 from dig.lab.benchmark.instances import FaultSet, Instance
 from dig.lab.benchmark.scores_answers import score

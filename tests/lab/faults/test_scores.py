@@ -10,7 +10,7 @@ import pytest
 from bench.budgets import LARGEST, SWEPT, heal_within
 from dig.detectors.patterns import NAMES
 from dig.errors import SettingsError
-from dig.lab.benchmark.answers import Answer, Answers, CausalStep, RootCause
+from dig.lab.benchmark.answer_file import Answer, Answers, CausalStep, RootCause
 from dig.lab.benchmark.attributing import FLOORS, attribute_all
 from dig.lab.benchmark.instances import FILES, TWIN, Entry, FaultSet, RunEnding
 from dig.lab.benchmark.scores_answers import METRICS, NO_HARM, ScoredRun, Scores, score

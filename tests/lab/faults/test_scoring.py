@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dig.lab.benchmark.answers import Answer, CausalStep, RootCause
+from dig.lab.benchmark.answer_file import Answer, CausalStep, RootCause
 from dig.lab.benchmark.scores_answers import METRICS, Truth, agreement, marks
 
 TRUTH = Truth(

@@ -65,7 +65,7 @@ def test_what_dig_exports_as_otlp_can_be_read(tmp_path: Path) -> None:
     """The spans of a run of agents are services and calls, too."""
     from dig.tasks.run.execute import execute
     from dig.tasks.run.team_run import TeamRun
-    from dig.traces.otel.stored import export_text
+    from dig.traces.otel.stored_spans import export_text
 
     run = execute(TeamRun(agents=3, size=300), tmp_path / "runs").directory
     text = "".join(export_text(run, service_per_agent=True))

@@ -16,7 +16,7 @@ from dig.graph.records import Record
 from dig.traces.interchange.imports import Imported, import_file
 from dig.traces.journal.reader import read_records
 from dig.traces.otel.content import Content
-from dig.traces.otel.stored import export_text
+from dig.traces.otel.stored_spans import export_text
 from tests.histories import arrive, deliver, final, row, trace, turn
 from tests.oracle import Row
 from tests.traces.runs import hasty, solved, store

@@ -20,7 +20,7 @@ import pytest
 from dig.tasks.run.execute import execute
 from dig.tasks.run.team_run import TeamRun
 from dig.traces.otel.content import Content
-from dig.traces.otel.stored import export_text, send
+from dig.traces.otel.stored_spans import export_text, send
 from tests.backends import server
 
 CONTENT = Content(payloads=True)

@@ -16,7 +16,7 @@ from dig.errors import TraceError
 from dig.graph import records as kinds
 from dig.graph.codec import encode
 from dig.traces.otel.ids import origin_of
-from dig.traces.otel.stored import export_text
+from dig.traces.otel.stored_spans import export_text
 from tests.cli.test_cli import digmon
 from tests.helpers import Stage, answer, out
 
@@ -266,7 +266,7 @@ def test_a_broken_trace_leaves_no_file(call: Any, run: Path, tmp_path: Path) -> 
 def test_what_was_lost_is_an_exit_status(
     call: Any, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dig.traces.otel.stored.PATIENCE_S", 0.05)
+    monkeypatch.setattr("dig.traces.otel.stored_spans.PATIENCE_S", 0.05)
     with http_receiver() as receiver:
         receiver.refuses = {"/v1/traces": 403}
         code, out, err = call("export", run, "--format", "otlp", "--endpoint", receiver.endpoint)
