@@ -21,11 +21,10 @@ from functools import partial
 from pathlib import Path
 
 import anyio
-from nats.aio.client import Client
 
 import dig
 from dig.adapters.nats.client import pose
-from dig.adapters.nats.connection import ANSWER_S, connect, inbox_of, store
+from dig.adapters.nats.connection import Connection, connect, inbox_of
 from dig.adapters.nats.embedded import embed_server
 from dig.adapters.nats.names import MSG_ID, Subjects
 from dig.adapters.nats.ownership import read_key
@@ -85,7 +84,6 @@ class Hops:
 async def bare(url: str, pairs: int, seconds: float) -> tuple[float, float, float]:
     hops, names = Hops(), Subjects(f"bare-{secrets.token_hex(4)}")
     async with connect(url) as client, anyio.create_task_group() as tasks:
-        js = client.jetstream(timeout=ANSWER_S)
         await make_streams(client, names, Storage())
 
         async def peer(pair: str, own: str, other: str) -> None:
@@ -98,15 +96,16 @@ async def bare(url: str, pairs: int, seconds: float) -> tuple[float, float, floa
                     hops.leave(pair)
                     number += 1
                     headers = {MSG_ID: f"{own}.{number}"}
-                    await store(js, names.inbox(other), message.data, headers)
+                    await client.js.publish(names.inbox(other), message.data, headers=headers)
 
         for number in range(pairs):
             a, b = f"a{number}", f"b{number}"
             for own in (a, b):
-                await make_inbox(js, names, own, Storage())
+                await make_inbox(client, names, own, Storage())
             tasks.start_soon(peer, str(number), a, b)
             tasks.start_soon(peer, str(number), b, a)
-            await store(js, names.inbox(a), b'{"payload": "hello"}', {MSG_ID: f"first.{number}"})
+            first = {MSG_ID: f"first.{number}"}
+            await client.store(names.inbox(a), b'{"payload": "hello"}', first)
         hops.took.clear()
         await anyio.sleep(seconds)
         figures = hops.figures(seconds)
@@ -161,9 +160,8 @@ async def held(
     return figures, f"monitor {cpu_us:.0f} us a message, {after.megabytes:.0f} MB"
 
 
-async def _are_owned(client: Client, sessions: list[str]) -> bool:
-    js = client.jetstream(timeout=ANSWER_S)
-    return all([(await read_key(js, Subjects(name))).owner for name in sessions])
+async def _are_owned(client: Connection, sessions: list[str]) -> bool:
+    return all([(await read_key(client, Subjects(name))).owner for name in sessions])
 
 
 async def _join(*args: object, **more: object) -> None:

@@ -17,9 +17,9 @@ from .app import INTERRUPTED, app, warn
 from .options import AsJson, Config, Further, Given, Runs, further, policy
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
     from rich.table import Table
 
+    from dig.adapters.nats.connection import Connection
     from dig.runtime.setup import Setup
 
 Nats = Annotated[
@@ -222,7 +222,7 @@ def ask(
     except ValueError:
         payload = problem
 
-    async def run(client: "Client") -> None:
+    async def run(client: "Connection") -> None:
         print(json.dumps(await ask(client, session, payload, to or ())))
 
     _run_connected(nats, credentials, runs, run)
@@ -236,7 +236,7 @@ def sessions(
     """List the sessions of a server; --json has times and batches."""
     from rich.console import Console
 
-    async def run(client: "Client") -> None:
+    async def run(client: "Connection") -> None:
         from dig.adapters.nats.serving import session_rows  # not before there is a server
 
         rows = await session_rows(client)
@@ -284,14 +284,14 @@ def pull(
     if nats != "-" and not set(nats) & set(".:"):
         raise SettingsError(f"the server comes before the session, and {nats!r} is none: {EXAMPLE}")
 
-    async def run(client: "Client") -> None:
+    async def run(client: "Connection") -> None:
         await pull(client, runs, session, follow=not once, tell=warn)
 
     _run_connected(None if nats == "-" else nats, credentials, runs, run)
 
 
 def _run_connected(
-    nats: str | None, credentials: str | None, runs: Path, main: Callable[["Client"], Any]
+    nats: str | None, credentials: str | None, runs: Path, main: Callable[["Connection"], Any]
 ) -> None:
     from dig.adapters.nats.connection import connect
 

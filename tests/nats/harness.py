@@ -11,10 +11,9 @@ from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
-from nats.aio.client import Client
 
 import dig
-from dig.adapters.nats.connection import connect
+from dig.adapters.nats.connection import Connection, connect
 from dig.adapters.nats.names import Subjects
 from dig.adapters.nats.serving import serve
 from dig.adapters.nats.session import Terms
@@ -64,7 +63,7 @@ TEAM = {"editor": editor, "writer": writer}
 @asynccontextmanager
 async def session(
     url: str, team: Mapping[str, Any] = TEAM, *, setup: Setup = SETUP, service: Service = SERVICE
-) -> AsyncIterator[tuple[Client, TaskGroup]]:
+) -> AsyncIterator[tuple[Connection, TaskGroup]]:
     """A served session with its agents, and a client."""
     async with anyio.create_task_group() as tasks, connect(url) as client:
         process = replace(service, process="first")
@@ -76,7 +75,7 @@ async def session(
         tasks.cancel_scope.cancel()
 
 
-async def has_inbox(client: Client, agent: str = "editor") -> bool:
+async def has_inbox(client: Connection, agent: str = "editor") -> bool:
     try:
         await client.jetstream().consumer_info(NAMES.to, f"agent-{agent}")
     except Exception:
@@ -91,13 +90,13 @@ async def until(holds: Any, seconds: float = 30.0) -> None:
             await anyio.sleep(0.02)
 
 
-async def rows(client: Client) -> list[dict[str, Any]]:
+async def rows(client: Connection) -> list[dict[str, Any]]:
     """The rows of the journal."""
     messages = await read_stream(client, NAMES.journal)
     return [json.loads(line) for message in messages for line in message.data.splitlines()]
 
 
-async def incidents(client: Client, kind: str) -> list[Any]:
+async def incidents(client: Connection, kind: str) -> list[Any]:
     """The details of the incidents of a kind."""
     return [
         row["detail"]

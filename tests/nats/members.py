@@ -20,7 +20,7 @@ from typing import Any
 import anyio
 
 import dig
-from dig.adapters.nats import agent, connection, owner, streams
+from dig.adapters.nats import owner, streams
 from dig.adapters.nats.connection import Connection, Message, connect
 from dig.adapters.nats.names import LAST, LAST_IN_SUBJECT, MSG_ID, RAW, Subjects, T, token_of
 from dig.adapters.nats.owner import Owner, chunks
@@ -97,23 +97,25 @@ def stopping(chance: float, hits: Path, seed: str, deep: str = "") -> Callable[[
 
 # --- controls: a rule taken out -----------------------------------------------------------------
 
-_store, _store_all = connection.store, Connection.store_all
+_insist, _store_all = Connection.insist, Connection.store_all
 
 
-def _storing(change: Callable[[str, dict[str, str]], None]) -> Callable[..., Any]:
+def _storing(change: Callable[[str, dict[str, str]], None]) -> None:
+    """Change the headers of whatever is stored."""
+
     async def store_all(self: Connection, messages: Sequence[Message]) -> list[int | None]:
         changed = [(subject, data, dict(headers)) for subject, data, headers in messages]
         for subject, _, headers in changed:
             change(subject, headers)
         return await _store_all(self, changed)
 
-    async def store(js: Any, subject: str, data: bytes, headers: Any, *rest: Any) -> Any:
+    async def insist(self: Connection, subject: str, data: bytes, headers: Any, *rest: Any) -> int:
         headers = dict(headers)
         change(subject, headers)
-        return await _store(js, subject, data, headers, *rest)
+        return await _insist(self, subject, data, headers, *rest)
 
     Connection.store_all = store_all  # type: ignore[method-assign]
-    return store
+    Connection.insist = insist  # type: ignore[assignment, method-assign]
 
 
 def no_expected_sequence() -> None:
@@ -143,11 +145,11 @@ def no_guard() -> None:
         if ".to." in subject:
             headers.pop(LAST_IN_SUBJECT, None)
 
-    vars(owner)["store"] = _storing(change)
+    _storing(change)
 
 
 def _lenient(change: Callable[[str, dict[str, str]], None]) -> None:
-    vars(owner)["store"] = _storing(change)
+    _storing(change)
     append = Owner._append
 
     async def without_look(self: Owner, lines: bytes, t: int, cursor: int) -> None:
@@ -165,7 +167,7 @@ def release_first() -> None:
     async def commit(self: Owner) -> None:
         groups, releases, joined = self._session.take()
         for name in joined:
-            await streams.make_inbox(self._js, self._names, token_of(name), self._storage)
+            await streams.make_inbox(self._client, self._names, token_of(name), self._storage)
         owner.reach("handled")
         await self.release(releases)
         if releases:
@@ -184,7 +186,7 @@ def cursor_behind() -> None:
         if subject.endswith(".journal"):
             headers[RAW], before[subject] = before.get(subject, headers[RAW]), headers[RAW]
 
-    vars(owner)["store"] = _storing(change)
+    _storing(change)
 
 
 def inboxes_after() -> None:
@@ -206,7 +208,7 @@ def inboxes_after() -> None:
         session.incident(OWNER, {"epoch": lease.epoch, "raw": follower.cursor, "down_s": 0.0})
         await made.commit()
         owner.reach("heads read")
-        position.heads = await streams.read_heads(self._js, self._names)
+        position.heads = await streams.read_heads(self._client, self._names)
         heads = {token: t for token, (_, t) in position.heads.items()}
         last = {one.token: one for one in unreleased}
         await made.release([one for one in last.values() if heads.get(one.token) != one.t])
@@ -258,19 +260,21 @@ async def monitor(url: str, sessions: Sequence[str], lease_s: float, standby: bo
 
 async def agents(url: str, sessions: Sequence[str], names: Sequence[str], twice: float) -> None:
     """Serve agents in all sessions; some decisions are sent twice."""
-    store = connection.store
+    store = Connection.store
 
-    async def doubling(js: Any, subject: str, data: bytes, headers: Any, *rest: Any) -> Any:
-        ack = await store(js, subject, data, headers, *rest)
+    async def doubling(
+        self: Connection, subject: str, data: bytes, headers: Any, *rest: Any
+    ) -> int:
+        sequence = await store(self, subject, data, headers, *rest)
         if random.random() < twice:
             if random.random() < 0.5:  # the window of duplicates has passed by then
                 later = {**headers, MSG_ID: headers[MSG_ID] + ".again"}
-                await store(js, subject, data, later, *rest)
+                await store(self, subject, data, later, *rest)
             else:
-                await store(js, subject, data, headers, *rest)
-        return ack
+                await store(self, subject, data, headers, *rest)
+        return sequence
 
-    vars(agent)["store"] = doubling
+    Connection.store = doubling  # type: ignore[assignment, method-assign]
     async with anyio.create_task_group() as tasks:
         for session in sessions:
             team = dict.fromkeys(names, hand_on)

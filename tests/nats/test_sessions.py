@@ -17,12 +17,11 @@ from typing import Any
 
 import anyio
 import pytest
-from nats.aio.client import Client
 from rich.console import Console
 
 from dig.adapters.nats import connection, envelopes, ownership
 from dig.adapters.nats.client import AwaitedAnswers, ask, pose
-from dig.adapters.nats.connection import GaplessReader, Puller, connect, store
+from dig.adapters.nats.connection import Connection, GaplessReader, Puller, connect
 from dig.adapters.nats.embedded import _await_start, find_server, free_port, stored_url
 from dig.adapters.nats.names import KIND, MSG_ID, TRACEPARENT, VERSION, Subjects, V
 from dig.adapters.nats.ownership import Lease, until_free
@@ -60,14 +59,13 @@ pytestmark = pytest.mark.anyio
 CYD = {"cyd": TEAM["writer"]}
 
 
-async def say(client: Client, token: str, kind: str, body: Any, **headers: str) -> None:
+async def say(client: Connection, token: str, kind: str, body: Any, **headers: str) -> None:
     """Put a message into raw."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    await store(client.jetstream(), NAMES.raw_subject(token), data,
-                {V: VERSION, KIND: kind, **headers})  # fmt: skip
+    await client.store(NAMES.raw_subject(token), data, {V: VERSION, KIND: kind, **headers})
 
 
-async def good(client: Client) -> None:
+async def good(client: Connection) -> None:
     """The session goes on, and its account is clean."""
     assert await ask(client, NAME, "still there") == {"text": "still there"}
     assert (await account_of(client, NAME)).faults == []
@@ -186,7 +184,7 @@ async def test_an_agent_gone_for_good_leaves_and_comes_back(url: str) -> None:
         await good(client)
 
 
-async def _has(client: Client, kind: str, agent: str, times: int = 1) -> bool:
+async def _has(client: Connection, kind: str, agent: str, times: int = 1) -> bool:
     made = [r for r in await rows(client) if r["kind"] == kind and r.get("agent") == agent]
     return len(made) >= times
 
@@ -255,7 +253,7 @@ async def test_an_answer_that_was_missed_is_given_again(url: str) -> None:
         assert await late.of(context) == {"text": 1}
 
 
-async def _has_answer(client: Client) -> bool:
+async def _has_answer(client: Connection) -> bool:
     return any(message.token == "_out" for message in await read_stream(client, NAMES.to))
 
 
@@ -296,7 +294,7 @@ async def _serve_within(scope: anyio.CancelScope, url: str) -> None:
         await serve(url, NAME, SETUP, list(TEAM), service=replace(SERVICE, process="first"))
 
 
-async def _rows_in(client: Client) -> bool:
+async def _rows_in(client: Connection) -> bool:
     try:
         return len(await rows(client)) > 1
     except Exception:
@@ -501,13 +499,12 @@ async def test_the_lease_of_a_loop_that_hangs_ends(
     monkeypatch.setattr(ownership, "HANG_S", 0.1)
     async with connect(url) as client, anyio.create_task_group() as tasks:
         await make_bucket(client)
-        js = client.jetstream()
-        hanging = Lease(js, NAMES, "hanging", 0.2)
+        hanging = Lease(client, NAMES, "hanging", 0.2)
         assert await hanging.claim(0)
         tasks.start_soon(hanging.keep)
         with anyio.fail_after(20):
-            revision = await until_free(js, NAMES, 0.2, 0.0)
-        assert await Lease(js, NAMES, "other", 0.2).claim(revision)
+            revision = await until_free(client, NAMES, 0.2, 0.0)
+        assert await Lease(client, NAMES, "other", 0.2).claim(revision)
         hanging.show_life()
 
         async def is_lost() -> bool:
@@ -636,7 +633,7 @@ async def test_a_full_stream_stops_its_sender_and_not_the_session(url: str) -> N
         await good_after_purge(client)
 
 
-async def good_after_purge(client: Client) -> None:
+async def good_after_purge(client: Connection) -> None:
     assert await ask(client, NAME, "still there") == {"text": "still there"}
 
 
@@ -723,7 +720,7 @@ async def test_fuzzed_raw_messages_stop_nothing(url: str, seed: int, request: An
 
 
 async def _publish_fuzzed(
-    client: Client, draws: random.Random, real: list[Any], number: int
+    client: Connection, draws: random.Random, real: list[Any], number: int
 ) -> None:
     message = draws.choice(real)
     data, headers = bytearray(message.data), {**message.headers, MSG_ID: f"fuzz.{number}"}

@@ -18,7 +18,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from dig.adapters.nats import figures
 from dig.adapters.nats.client import AwaitedAnswers, ask, pose
-from dig.adapters.nats.connection import Connection, Message, store
+from dig.adapters.nats.connection import Connection, Message
 from dig.adapters.nats.embedded import _await_start, free_port
 from dig.adapters.nats.names import KIND, VERSION, V
 from dig.adapters.nats.session import HeldSession
@@ -97,7 +97,7 @@ async def test_an_owner_measures_its_work(url: str, monkeypatch: pytest.MonkeyPa
         await ask(client, NAME, 1)
         headers = {V: VERSION, KIND: "decision"}
         body = b'{"activation": "a99", "mark": "x", "value": {}}'
-        await store(client.jetstream(), NAMES.raw_subject("editor"), body, headers)
+        await client.store(NAMES.raw_subject("editor"), body, headers)
         await ask(client, NAME, 2)
     data = reader.get_metrics_data()
     assert data is not None

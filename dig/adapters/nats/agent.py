@@ -19,7 +19,6 @@ from typing import Any
 import anyio
 from anyio import TASK_STATUS_IGNORED
 from anyio.abc import TaskStatus
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from dig.errors import ConsumerGoneError, SettingsError
@@ -29,16 +28,7 @@ from dig.runtime.observers import attempt
 
 from .calls import Callees, PlainAgent, is_plain
 from .client import ask
-from .connection import (
-    ANSWER_S,
-    TROUBLE,
-    Puller,
-    connect,
-    inbox_of,
-    logger,
-    patiently,
-    store,
-)
+from .connection import TROUBLE, Connection, Puller, connect, inbox_of, logger, patiently
 from .contexts import current_context, trace_context
 from .envelopes import ROOM, Mail, decision_body, read_activation
 from .names import KIND, MSG_ID, TRACEPARENT, VERSION, Subjects, V, consumer, token_of
@@ -117,11 +107,10 @@ class Membership:
 class AgentPost:
     """The place of an agent in this process."""
 
-    def __init__(self, client: Client, names: Subjects, name: str, agent: Any) -> None:
+    def __init__(self, client: Connection, names: Subjects, name: str, agent: Any) -> None:
         """Begin before the first mail."""
         self._client, self._names, self._agent = client, names, agent
         self._name, self._token = name, token_of(name)
-        self._js = client.jetstream(timeout=ANSWER_S)
         self._inbox: Puller | None = None
         self._at_work: Msg | None = None
 
@@ -155,6 +144,7 @@ class AgentPost:
             for message in await self._inbox.read(1, _FAR):
                 self._at_work = message
                 await self._answer(message)
+                await self._inbox.finish(message)
         except ConsumerGoneError:
             if self._inbox is not None:
                 await self._inbox.close()
@@ -166,10 +156,11 @@ class AgentPost:
 
     async def _await_inbox(self) -> float:
         """Wait for the inbox, made by the monitor at the join; return the `ack_wait`."""
-        stream, name, session = self._names.to, consumer(self._token), self._names.session
+        session, inbox = self._names.session, (self._names.to, consumer(self._token))
         until_s = time.monotonic() + WAIT_S
         for attempt_s in chain((0.02, 0.05, 0.1, 0.2, 0.5), repeat(1.0)):
-            if (info := await patiently(lambda: self._js.consumer_info(stream, name))) is not None:
+            info = await patiently(lambda: self._client.js.consumer_info(*inbox))
+            if info is not None:
                 break
             if time.monotonic() >= until_s:
                 until_s = inf
@@ -186,7 +177,6 @@ class AgentPost:
             logger.warning("dig: mail of %s cannot be read: %r", self._token, error)
         else:
             await self._decide(mail)
-        await message.ack()
 
     async def _stay(self, every_s: float) -> None:
         """Tell the server of work in progress, against a redelivery."""
@@ -215,4 +205,4 @@ class AgentPost:
             V: VERSION, KIND: "decision", MSG_ID: f"d.{mail.view.activation}.{mail.mark}",
             **({TRACEPARENT: context} if context else {}),
         }  # fmt: skip
-        await store(self._js, self._names.raw_subject(self._token), body, headers)
+        await self._client.store(self._names.raw_subject(self._token), body, headers)

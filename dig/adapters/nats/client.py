@@ -13,13 +13,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import anyio
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from dig._util.json_values import dumps
 from dig.errors import SettingsError
 
-from .connection import ANSWER_S, TROUBLE, logger, store
+from .connection import TROUBLE, Connection, logger
 from .contexts import problem_context
 from .names import CLIENT, KIND, MSG_ID, OUT, TRACEPARENT, VERSION, Subjects, V
 
@@ -27,8 +26,8 @@ POLL_S = 2.0
 
 
 async def pose(
-    client: Client, names: Subjects, payload: Any, to: Sequence[str] = (), kind: str = "problem",
-    context: str = "",
+    client: Connection, names: Subjects, payload: Any, to: Sequence[str] = (),
+    kind: str = "problem", context: str = "",
 ) -> str:  # fmt: skip
     """Store a problem; return the trace context by which the answer is known.
 
@@ -37,17 +36,14 @@ async def pose(
     """
     context, name = context or problem_context(), secrets.token_hex(12)
     body = dumps({"payload": payload, "to": list(to), "type": kind, "sent": time.time()})
-    headers = {
-        V: VERSION, KIND: "problem", MSG_ID: f"p.{name}", TRACEPARENT: context
-    }  # fmt: skip
+    headers = {V: VERSION, KIND: "problem", MSG_ID: f"p.{name}", TRACEPARENT: context}
     subject = names.raw_subject(CLIENT)
-    js = client.jetstream(timeout=ANSWER_S)
-    await store(js, subject, body.encode(), headers, session=names.session)
+    await client.store(subject, body.encode(), headers, session=names.session)
     return context
 
 
 async def ask(
-    client: Client, session: str, payload: Any, to: Sequence[str] = (), context: str = ""
+    client: Connection, session: str, payload: Any, to: Sequence[str] = (), context: str = ""
 ) -> Any:
     """Pose a problem and wait for the answer.
 
@@ -69,7 +65,7 @@ async def ask(
 class AwaitedAnswers:
     """Collects the answers of a session."""
 
-    def __init__(self, client: Client, names: Subjects) -> None:
+    def __init__(self, client: Connection, names: Subjects) -> None:
         """Begin; `open` listens."""
         self._client, self._names = client, names
         self._bodies: dict[str, dict[str, Any]] = {}

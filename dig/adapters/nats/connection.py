@@ -123,9 +123,17 @@ Message = tuple[str, bytes, Mapping[str, str]]
 
 
 class Connection(Client):  # type: ignore[misc]
-    """A connection to a server, with storing of several messages at once."""
+    """A connection to a server, with storing of messages.
 
-    _inbox, _number = "", 0
+    Attributes:
+        js: Its JetStream.
+    """
+
+    def __init__(self) -> None:
+        """Begin without a connection."""
+        super().__init__()
+        self.js: JetStreamContext = self.jetstream(timeout=ANSWER_S)
+        self._inbox, self._number, self._awaited = "", 0, dict[str, _Answers]()
 
     async def store_all(self, messages: Sequence[Message]) -> list[int | None]:
         """Publish messages to be stored, and wait for all answers together.
@@ -134,11 +142,11 @@ class Connection(Client):  # type: ignore[misc]
             messages: Different ones, none of which waits for another.
 
         Returns:
-            The sequence of each; ``None``: there was no answer in time, or a refusal. `store` finds
-            out which, with the same id and the same guard.
+            The sequence of each; ``None``: there was no answer in time, or a refusal. `insist`
+            finds out which, with the same id and the same guard.
         """
         if not self._inbox:
-            self._inbox, self._awaited = self.new_inbox(), dict[str, _Answers]()
+            self._inbox = self.new_inbox()
             await self.subscribe(f"{self._inbox}.*.*", cb=self._take_answer)
         self._number += 1
         name = str(self._number)
@@ -166,6 +174,66 @@ class Connection(Client):  # type: ignore[misc]
             if not answers.missing:
                 answers.done.set()
 
+    async def store(
+        self, subject: str, data: bytes, headers: Mapping[str, str],
+        standing: Callable[[bool], None] = lambda stands: None, session: str | None = None,
+    ) -> int:  # fmt: skip
+        """Publish a message until the server has stored it; return the sequence.
+
+        Args:
+            subject: Its subject.
+            data: Its body.
+            headers: Its headers, with an id.
+            standing: Is told that nothing moves until the server can store it, and that it could.
+            session: The session, if it may be missing: without its streams for a second, it is.
+
+        Raises:
+            WrongSequenceError: Its guard does not hold; or the message was stored by an attempt
+                whose answer was lost.
+            SettingsError: It is larger than the server takes, or there is no such session.
+        """
+        [sequence] = await self.store_all([(subject, data, headers)])
+        if sequence is None:
+            return await self.insist(subject, data, headers, standing, session)
+        return sequence
+
+    async def insist(
+        self, subject: str, data: bytes, headers: Mapping[str, str],
+        standing: Callable[[bool], None] = lambda stands: None, session: str | None = None,
+    ) -> int:  # fmt: skip
+        """Publish like `store` what was not stored at once; each attempt says what is wrong."""
+        waited_s = 0.0
+        while True:
+            try:
+                ack = await self.js.publish(subject, data, headers=dict(headers))
+            except nats.errors.MaxPayloadError:
+                raise SettingsError(
+                    f"a message of {len(data)} bytes is more than the server takes"
+                ) from None
+            except APIError as error:
+                if error.err_code in _WRONG_SEQUENCE:
+                    raise WrongSequenceError from None
+                if error.err_code == _TOO_LARGE:
+                    raise SettingsError(f"{subject}: {error.description}") from None
+                reason = str(error.description)
+            except (NoStreamResponseError, *TROUBLE) as error:
+                reason = str(error) or type(error).__name__
+                if session and waited_s >= 0.8 and isinstance(error, NoStreamResponseError):
+                    raise no_session(session) from None
+            else:
+                if waited_s:
+                    standing(False)
+                return int(ack.seq)
+            if not waited_s:
+                standing(True)
+                logger.warning("dig: %s is not stored yet: %s", subject, reason)
+            waited_s = min(1.0, waited_s * 2 or 0.05)
+            await anyio.sleep(waited_s)
+
+    async def last_of(self, stream: str, subject: str) -> api.RawStreamMsg | None:
+        """Get a subject's last message, as soon as the server answers; ``None``: there is none."""
+        return await patiently(lambda: self.js.get_last_msg(stream, subject))
+
 
 @dataclass
 class _Answers:
@@ -174,60 +242,6 @@ class _Answers:
     sequences: list[int | None]
     missing: int
     done: asyncio.Event = field(default_factory=asyncio.Event)
-
-
-async def store(
-    js: JetStreamContext, subject: str, data: bytes, headers: Mapping[str, str],
-    standing: Callable[[bool], None] = lambda stands: None, session: str | None = None,
-) -> api.PubAck:  # fmt: skip
-    """Publish a message until the server has stored it.
-
-    Args:
-        js: The server.
-        subject: Its subject.
-        data: Its body.
-        headers: Its headers, with an id.
-        standing: Is told that nothing moves until the server can store it, and that it could.
-        session: The session, if it may be missing: without its streams for a second, it is.
-
-    Raises:
-        WrongSequenceError: Its guard does not hold; or the message was stored by an attempt whose
-            answer was lost.
-        SettingsError: It is larger than the server takes, or there is no such session.
-    """
-    waited_s = 0.0
-    while True:
-        try:
-            ack = await js.publish(subject, data, timeout=ANSWER_S, headers=dict(headers))
-        except nats.errors.MaxPayloadError:
-            size = len(data)
-            raise SettingsError(
-                f"a message of {size} bytes is more than the server takes"
-            ) from None
-        except APIError as error:
-            if error.err_code in _WRONG_SEQUENCE:
-                raise WrongSequenceError from None
-            if error.err_code == _TOO_LARGE:
-                raise SettingsError(f"{subject}: {error.description}") from None
-            reason = str(error.description)
-        except (NoStreamResponseError, *TROUBLE) as error:
-            reason = str(error) or type(error).__name__
-            if session and waited_s >= 0.8 and isinstance(error, NoStreamResponseError):
-                raise no_session(session) from None
-        else:
-            if waited_s:
-                standing(False)
-            return ack
-        if not waited_s:
-            standing(True)
-            logger.warning("dig: %s is not stored yet: %s", subject, reason)
-        waited_s = min(1.0, waited_s * 2 or 0.05)
-        await anyio.sleep(waited_s)
-
-
-async def last_of(js: JetStreamContext, stream: str, subject: str) -> api.RawStreamMsg | None:
-    """Get the last message of a subject, as soon as the server answers; ``None``: none is there."""
-    return await patiently(lambda: js.get_last_msg(stream, subject))
 
 
 async def patiently(ask: Callable[[], Any]) -> Any:
@@ -256,7 +270,7 @@ class Puller:
         is_broken: Set it to have the next read say that the consumer has gone.
     """
 
-    def __init__(self, client: Client, stream: str, name: str, batch: int) -> None:
+    def __init__(self, client: Connection, stream: str, name: str, batch: int) -> None:
         """Begin; `open` subscribes."""
         self.is_broken = self._is_nudged = False
         self._client, self._batch = client, batch
@@ -264,6 +278,9 @@ class Puller:
         self._messages: deque[Msg] = deque()
         self._news: asyncio.Future[None] | None = None
         self._ordered, self._heard_s = 0, 0.0
+        heartbeat, expires = (int(s * 1e9) for s in (HEARTBEAT_S, _FAR))
+        order = f'{{"batch":{batch},"expires":{expires},"idle_heartbeat":{heartbeat}}}'
+        self._order = order.encode()
 
     async def open(self) -> Puller:
         """Subscribe to the inbox of the replies."""
@@ -315,12 +332,18 @@ class Puller:
         if self._news is not None and not self._news.done():
             self._news.set_result(None)
 
-    async def _ask(self, now_s: float) -> None:
-        heartbeat, expires = (int(s * 1e9) for s in (HEARTBEAT_S, _FAR))
-        request = f'{{"batch":{self._batch},"expires":{expires},"idle_heartbeat":{heartbeat}}}'
+    async def finish(self, message: Msg) -> None:
+        """Acknowledge the message that was read, and ask for the next one by the same message."""
+        if self.is_broken:  # the next one would go to a reader that nobody reads any more
+            await message.ack()
+        else:
+            await self._ask(time.monotonic(), message.reply, b"+NXT ")
+
+    async def _ask(self, now_s: float, subject: str = "", prefix: bytes = b"") -> None:
         self._ordered, self._heard_s = self._batch, now_s
+        order = prefix + self._order
         try:
-            await self._client.publish(self._subject, request.encode(), reply=self._inbox)
+            await self._client.publish(subject or self._subject, order, reply=self._inbox)
         except TROUBLE:
             raise ConsumerGoneError from None
 
@@ -340,7 +363,7 @@ class Puller:
 
 
 async def reading(
-    client: Client, stream: str, *, after: int = 0, subject: str | None = None, batch: int = 256
+    client: Connection, stream: str, *, after: int = 0, subject: str | None = None, batch: int = 256
 ) -> Puller:
     """Open a reader of a stream behind the sequence `after`; its consumer goes away alone.
 
@@ -349,13 +372,12 @@ async def reading(
     Raises:
         nats.errors.Error: The consumer cannot be made now.
     """
-    js = client.jetstream(timeout=ANSWER_S)
     config = api.ConsumerConfig(
         deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=after + 1,
         ack_policy=api.AckPolicy.NONE, inactive_threshold=30.0, filter_subject=subject,
         mem_storage=True,
     )  # fmt: skip
-    info = await js.add_consumer(stream, config)
+    info = await client.js.add_consumer(stream, config)
     return await Puller(client, stream, str(info.name), batch).open()
 
 
@@ -368,7 +390,7 @@ class GaplessReader:
     """
 
     def __init__(
-        self, client: Client, stream: str, after: int = 0,
+        self, client: Connection, stream: str, after: int = 0,
         skip: Callable[[int], object] | None = None,
     ) -> None:  # fmt: skip
         """Begin behind a sequence.
@@ -429,6 +451,6 @@ def sequence_of(message: Msg) -> int:
     return int(message.metadata.sequence.stream)
 
 
-def inbox_of(client: Client, stream: str, token: str) -> Puller:
+def inbox_of(client: Connection, stream: str, token: str) -> Puller:
     """Make a reader of an agent's inbox, for one message at a time."""
     return Puller(client, stream, consumer(token), 1)

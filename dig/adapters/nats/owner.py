@@ -27,10 +27,8 @@ from .connection import (
     Connection,
     GaplessReader,
     Message,
-    last_of,
     number,
     sequence_of,
-    store,
 )
 from .envelopes import Release
 from .figures import SessionFigures
@@ -117,7 +115,6 @@ class Owner:
         """Begin; `fence` comes first, then `run`."""
         self.position = position
         self._client, self._names, self._session, self._lease = client, names, session, lease
-        self._js = client.jetstream(timeout=ANSWER_S)
         self._clock, self._storage = clock, storage
         self._raw = GaplessReader(client, names.raw, session.cursor, session.skip_raw)
         self._beats: set[str] = set()
@@ -210,7 +207,7 @@ class Owner:
             for lines, t, cursor in chunks(groups):
                 await self._append(lines, t, cursor)
             for agent in joined:
-                await make_inbox(self._js, self._names, token_of(agent), self._storage)
+                await make_inbox(self._client, self._names, token_of(agent), self._storage)
             if releases:
                 reach("appended")
                 await self.release(releases)
@@ -222,12 +219,9 @@ class Owner:
         headers = journal_headers(self._lease.epoch, t, cursor, self.position.journal)
         subject = self._names.journal_subject
         try:
-            [sequence] = await self._client.store_all([(subject, lines, headers)])
-            if sequence is None:
-                ack = await store(self._js, subject, lines, headers, self._stands("append"))
-                sequence = int(ack.seq)
+            sequence = await self._client.store(subject, lines, headers, self._stands("append"))
         except WrongSequenceError:
-            last = await last_of(self._js, self._names.journal, subject)
+            last = await self._client.last_of(self._names.journal, subject)
             if last is None or (last.headers or {}).get(MSG_ID) != headers[MSG_ID]:
                 raise FencedError from None
             sequence = int(last.seq)
@@ -264,11 +258,11 @@ class Owner:
         while True:
             subject, body, headers = self._message(release)
             try:
-                ack = await store(self._js, subject, body, headers, self._stands(token))
-                heads[token] = int(ack.seq), release.t
+                sequence = await self._client.insist(subject, body, headers, self._stands(token))
+                heads[token] = sequence, release.t
                 return
             except WrongSequenceError:
-                last = await last_of(self._js, self._names.to, subject)
+                last = await self._client.last_of(self._names.to, subject)
                 heads[token] = (int(last.seq), number(last)) if last else (0, -1)
                 if heads[token][1] == release.t:  # only the answer was lost
                     return

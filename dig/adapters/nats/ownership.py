@@ -16,13 +16,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
-import nats.errors
-from nats.js import JetStreamContext
-from nats.js.errors import APIError, NotFoundError
+from nats.js.errors import NotFoundError
 
 from dig.errors import WrongSequenceError
 
-from .connection import TROUBLE, last_of, logger, store
+from .connection import TROUBLE, Connection, logger
 from .names import LAST_IN_SUBJECT, OWNERS, Subjects
 
 HANG_S = 3.0
@@ -50,14 +48,14 @@ class Key:
         return None if FREE in self.says or UNRESUMABLE in self.says else self.says.get("owner")
 
 
-async def read_key(js: JetStreamContext, names: Subjects) -> Key:
+async def read_key(client: Connection, names: Subjects) -> Key:
     """Read the key of a session once.
 
     Raises:
         nats.errors.Error: There is no answer.
     """
     try:
-        message = await js.get_last_msg(f"KV_{OWNERS}", names.key)
+        message = await client.js.get_last_msg(f"KV_{OWNERS}", names.key)
     except NotFoundError:
         return Key()
     return _key(message)
@@ -81,12 +79,12 @@ class Lease:
         status: Figures about the session, which stand in the key for `digmon sessions`.
     """
 
-    def __init__(self, js: JetStreamContext, names: Subjects, owner: str, lease_s: float) -> None:
+    def __init__(self, client: Connection, names: Subjects, owner: str, lease_s: float) -> None:
         """Begin without the session."""
         self.epoch = self.revision = 0
         self.is_lost = False
         self.status: Callable[[], dict[str, Any]] = dict
-        self._js, self._names, self._owner, self._lease_s = js, names, owner, lease_s
+        self._client, self._names, self._owner, self._lease_s = client, names, owner, lease_s
         self._writes = 0
         self.show_life()
 
@@ -122,24 +120,23 @@ class Lease:
         value = {"owner": self._owner, "write": self._writes, "lease_s": self._lease_s, **says}
         data = json.dumps({**value, **self.status()}).encode()
         try:
-            ack = await store(self._js, self._names.key, data, {LAST_IN_SUBJECT: str(last)})
+            guard = {LAST_IN_SUBJECT: str(last)}
+            self.revision = await self._client.store(self._names.key, data, guard)
         except WrongSequenceError:
             # The answer to an attempt may have been lost, so the key may be ours all the same.
-            message = await last_of(self._js, f"KV_{OWNERS}", self._names.key)
+            message = await self._client.last_of(f"KV_{OWNERS}", self._names.key)
             key = Key() if message is None else _key(message)
             if [key.says.get("owner"), key.says.get("write")] != name:
                 return False
             self.revision = key.revision
-        else:
-            self.revision = int(ack.seq)
         return True
 
 
-async def until_free(js: JetStreamContext, names: Subjects, lease_s: float, wait_s: float) -> int:
+async def until_free(client: Connection, names: Subjects, lease_s: float, wait_s: float) -> int:
     """Wait until no process owns a session any more; return the revision of the key then.
 
     Args:
-        js: The server.
+        client: The connection.
         names: The session.
         lease_s: The length of its lease, if its owner does not say another one.
         wait_s: Seconds to wait once it is free, so that not all take it at once.
@@ -147,8 +144,8 @@ async def until_free(js: JetStreamContext, names: Subjects, lease_s: float, wait
     revision, since_s = -1, 0.0
     while True:
         try:
-            key = await read_key(js, names)
-        except (nats.errors.Error, APIError, *TROUBLE):
+            key = await read_key(client, names)
+        except TROUBLE:
             # While the server is away the owner cannot renew either: that is no silence of its.
             revision = -1
             await anyio.sleep(0.1)

@@ -13,9 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
-from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.js import JetStreamContext
 
 from dig.errors import JournalError, SettingsError
 from dig.traces.journal.durable_files import write_file
@@ -23,7 +21,7 @@ from dig.traces.journal.journal import SIDE, read_side
 from dig.traces.journal.locking import lock
 from dig.traces.journal.reader import TRACE
 
-from .connection import ANSWER_S, GaplessReader, patiently, sequence_of
+from .connection import Connection, GaplessReader, patiently, sequence_of
 from .names import WALL, Subjects, check_session, no_session
 from .streams import list_sessions
 
@@ -80,7 +78,7 @@ class JournalCopy:
 
 
 async def copy_session(
-    client: Client, copy: JournalCopy, follow: bool, tell: Callable[[str], object]
+    client: Connection, copy: JournalCopy, follow: bool, tell: Callable[[str], object]
 ) -> None:
     """Write a journal to the end, or follow the journal until cancellation.
 
@@ -90,8 +88,7 @@ async def copy_session(
         follow: Whether to go on at the end.
         tell: Is told what is there.
     """
-    js = client.jetstream(timeout=ANSWER_S)
-    last, is_told = await _last_sequence(js, copy.names), False
+    last, is_told = await _last_sequence(client, copy.names), False
     reader = GaplessReader(client, copy.names.journal, copy.sequence)
     try:
         while follow or copy.sequence < last:
@@ -104,17 +101,18 @@ async def copy_session(
         copy.close()
 
 
-async def _last_sequence(js: JetStreamContext, names: Subjects) -> int:
+async def _last_sequence(client: Connection, names: Subjects) -> int:
     """The last sequence of a journal; a SettingsError, if there is no such session."""
-    info = await patiently(lambda: js.stream_info(names.journal))
+    info = await patiently(lambda: client.js.stream_info(names.journal))
     if info is None:
         raise no_session(names.session)
     return int(info.state.last_seq)
 
 
 async def pull(
-    client: Client, runs: Path, session: str | None, *, follow: bool, tell: Callable[[str], object]
-) -> None:
+    client: Connection, runs: Path, session: str | None, *, follow: bool,
+    tell: Callable[[str], object],
+) -> None:  # fmt: skip
     """Write the journals of a session, or of all, as run directories.
 
     Args:
@@ -124,13 +122,13 @@ async def pull(
         follow: Whether to follow them until the call is cancelled.
         tell: Is told what is there.
     """
-    js, copied = client.jetstream(timeout=ANSWER_S), set[str]()
+    copied = set[str]()
     async with anyio.create_task_group() as tasks:
         while True:
-            names = [session] if session else await patiently(lambda: list_sessions(js))
+            names = [session] if session else await patiently(lambda: list_sessions(client))
             for name in names:
                 if name not in copied:
-                    await _last_sequence(js, Subjects(name))  # before a directory is made
+                    await _last_sequence(client, Subjects(name))  # before a directory is made
                     copied.add(name)
                     tasks.start_soon(copy_session, client, JournalCopy(runs, name), follow, tell)
             if not follow or session:

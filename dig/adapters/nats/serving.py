@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from nats.aio.client import Client
-from nats.js import JetStreamContext
 
 from dig._util.json_text import parse_row
 from dig.errors import SettingsError, WrongSequenceError
@@ -22,14 +20,7 @@ from dig.graph.records import Record
 from dig.runtime.setup import Setup
 from dig.traces.replay.header import header_of
 
-from .connection import (
-    ANSWER_S,
-    connect,
-    last_of,
-    number,
-    patiently,
-    store,
-)
+from .connection import Connection, connect, number, patiently
 from .figures import INSTRUMENTS
 from .names import EPOCH, RAW, Subjects, journal_headers, no_session
 from .ownership import UNRESUMABLE, read_key
@@ -67,7 +58,7 @@ def check_setup(setup: Setup) -> None:
 
 
 async def make_session(
-    client: Client, names: Subjects, setup: Setup, agents: Sequence[str], storage: Storage,
+    client: Connection, names: Subjects, setup: Setup, agents: Sequence[str], storage: Storage,
     after: str | None = None,
 ) -> None:  # fmt: skip
     """Make the streams of a session and the first message of the journal, unless present.
@@ -84,8 +75,7 @@ async def make_session(
         SettingsError: The setup cannot be kept (`check_setup`); or `after` is not there.
     """
     check_setup(setup)
-    js = client.jetstream(timeout=ANSWER_S)
-    end = await _end_of(js, Subjects(after)) if after else None
+    end = await _end_of(client, Subjects(after)) if after else None
     await make_streams(client, names, storage)
     lines = SealedLines(setup.header())
     text: list[bytes] = []
@@ -98,15 +88,15 @@ async def make_session(
         monitor.incident(AFTER, end)
     headers = journal_headers(0, len(text) - 1, 0, 0)
     with suppress(WrongSequenceError):  # it has begun already
-        await store(js, names.journal_subject, b"".join(text), headers)
+        await client.store(names.journal_subject, b"".join(text), headers)
 
 
-async def _end_of(js: JetStreamContext, names: Subjects) -> dict[str, Any]:
+async def _end_of(client: Connection, names: Subjects) -> dict[str, Any]:
     """The last record of a session, and the reason if the session cannot go on."""
-    last = await last_of(js, names.journal, names.journal_subject)
+    last = await client.last_of(names.journal, names.journal_subject)
     if last is None:
         raise no_session(names.session)
-    reason = (await read_key(js, names)).says.get(UNRESUMABLE)
+    reason = (await read_key(client, names)).says.get(UNRESUMABLE)
     return {"session": names.session, "record": number(last), "reason": reason}
 
 
@@ -165,11 +155,10 @@ async def serve_all(
     setup_of: SetupOf = recorded_setup if is_recorded else lambda line: setup
     async with connect(url, credentials=credentials, on_change=_telling(attendants)) as client:
         await make_bucket(client, service.storage.replicas)
-        js = client.jetstream(timeout=ANSWER_S)
         attended: set[str] = set()
         async with anyio.create_task_group() as tasks:
             while True:
-                names = await patiently(lambda: list_sessions(js))
+                names = await patiently(lambda: list_sessions(client))
                 for name in [n for n in names if n not in attended and fnmatchcase(n, pattern)]:
                     attended.add(name)
                     # Not all processes take a free session at once.
@@ -187,18 +176,18 @@ def _telling(attendants: Sequence[Attendant]) -> Callable[[bool], None]:
     return note_connection
 
 
-async def session_rows(client: Client) -> list[dict[str, Any]]:
+async def session_rows(client: Connection) -> list[dict[str, Any]]:
     """Make a row for each session of a server.
 
     `lag`: raw messages that its owner has not dealt with; the other figures are its owner's
     (`figures`), `takeovers` of all owners so far.
     """
-    js, rows = client.jetstream(timeout=ANSWER_S), []
-    for session in await patiently(lambda: list_sessions(js)):
+    rows: list[dict[str, Any]] = []
+    for session in await patiently(lambda: list_sessions(client)):
         names = Subjects(session)
-        says = (key := await read_key(js, names)).says
-        raw = await patiently(partial(js.stream_info, names.raw))
-        last = await last_of(js, names.journal, names.journal_subject)
+        says = (key := await read_key(client, names)).says
+        raw = await patiently(partial(client.js.stream_info, names.raw))
+        last = await client.last_of(names.journal, names.journal_subject)
         end, read = int(raw.state.last_seq) if raw else 0, number(last, RAW, 0)
         figures = {name: says.get(name) for name in ("open", *INSTRUMENTS)}
         rows.append({

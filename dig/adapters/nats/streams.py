@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from nats.aio.client import Client
-from nats.js import JetStreamContext, api
+from nats.js import api
 
 from dig.errors import SettingsError
 
-from .connection import ANSWER_S, last_of, number, patiently
+from .connection import Connection, number, patiently
 from .names import OWNERS, Subjects, consumer, token_in
 
 MIB = 1024 * 1024
@@ -64,22 +63,22 @@ def stream_configs(names: Subjects, storage: Storage) -> list[api.StreamConfig]:
     return [raw, inboxes, journal]
 
 
-async def make_streams(client: Client, names: Subjects, storage: Storage) -> None:
+async def make_streams(client: Connection, names: Subjects, storage: Storage) -> None:
     """Make the missing streams of a session."""
-    js = client.jetstream(timeout=ANSWER_S)
+    js = client.js
     for config in stream_configs(names, storage):
         if await patiently(partial(js.stream_info, config.name)) is None:
             await patiently(partial(js.add_stream, config))
 
 
-async def make_bucket(client: Client, replicas: int = 1) -> None:
+async def make_bucket(client: Connection, replicas: int = 1) -> None:
     """Make the bucket with the owners of sessions, unless one is there."""
-    js = client.jetstream(timeout=ANSWER_S)
+    js = client.js
     if await patiently(lambda: js.stream_info(f"KV_{OWNERS}")) is None:
         await patiently(lambda: js.create_key_value(bucket=OWNERS, history=1, replicas=replicas))
 
 
-async def make_inbox(js: JetStreamContext, names: Subjects, token: str, storage: Storage) -> None:
+async def make_inbox(client: Connection, names: Subjects, token: str, storage: Storage) -> None:
     """Make the consumer of an agent's inbox, and check the result.
 
     Raises:
@@ -90,6 +89,7 @@ async def make_inbox(js: JetStreamContext, names: Subjects, token: str, storage:
         ack_policy=api.AckPolicy.EXPLICIT, max_ack_pending=1, ack_wait=storage.ack_wait_s,
         max_deliver=-1, deliver_policy=api.DeliverPolicy.ALL,
     )  # fmt: skip
+    js = client.js
     info = await patiently(lambda: js.consumer_info(names.to, consumer(token)))
     if info is None:
         await patiently(lambda: js.add_consumer(names.to, config))
@@ -99,22 +99,24 @@ async def make_inbox(js: JetStreamContext, names: Subjects, token: str, storage:
         raise SettingsError(f"{consumer(token)} of {names.to} reads {info.config.filter_subject}")
 
 
-async def read_heads(js: JetStreamContext, names: Subjects) -> dict[str, tuple[int, int]]:
+async def read_heads(client: Connection, names: Subjects) -> dict[str, tuple[int, int]]:
     """Read the last sequence of each inbox with a message, and the number of its record."""
-    info = await patiently(lambda: js.stream_info(names.to, subjects_filter=names.inbox("*")))
+    info = await patiently(
+        lambda: client.js.stream_info(names.to, subjects_filter=names.inbox("*"))
+    )
     heads: dict[str, tuple[int, int]] = {}
     for subject in info.state.subjects or {}:
-        last = await last_of(js, names.to, subject)
+        last = await client.last_of(names.to, subject)
         if last is not None:
             heads[token_in(subject)] = (int(last.seq), number(last))
     return heads
 
 
-async def list_sessions(js: JetStreamContext) -> list[str]:
+async def list_sessions(client: Connection) -> list[str]:
     """The names of all sessions with a journal."""
     prefix, sessions, offset = "DIG_JOURNAL_", [], 0
     while True:
-        page = await js.streams_info(offset)
+        page = await client.js.streams_info(offset)
         sessions += [str(info.config.name) for info in page]
         offset += len(page)
         if not page:

@@ -86,8 +86,7 @@ class JournalFollower:
         self.notes, self.cursor, self.epoch, self.wall_s = Notes(), 0, 0, math.inf
         self.reader = GaplessReader(client, names.journal)
         self.reads: Callable[[], object] = lambda: None
-        self._js = client.jetstream(timeout=ANSWER_S)
-        self._names, self._setup = names, setup
+        self._client, self._names, self._setup = client, names, setup
 
     async def follow(self) -> None:
         """Follow the journal for ever."""
@@ -96,7 +95,7 @@ class JournalFollower:
 
     async def catch_up(self) -> None:
         """Read to the present end of the journal."""
-        info = await patiently(lambda: self._js.stream_info(self._names.journal))
+        info = await patiently(lambda: self._client.js.stream_info(self._names.journal))
         while self.reader.sequence < (int(info.state.last_seq) if info else 0):
             await self._read()
 
@@ -146,7 +145,6 @@ class Attendant:
         self._figures = SessionFigures(names.session)
         self._places = places or anyio.Semaphore(1)
         self._client, self._names, self._setup, self._service = client, names, setup, service
-        self._js = client.jetstream(timeout=ANSWER_S)
         self._owner: Owner | None = None
 
     def note_connection(self, is_connected: bool) -> None:
@@ -175,14 +173,14 @@ class Attendant:
         async with anyio.create_task_group() as tasks:
             if service.is_standby:
                 tasks.start_soon(follower.follow)
-            revision = await until_free(self._js, self._names, service.lease_s, service.wait_s)
+            revision = await until_free(self._client, self._names, service.lease_s, service.wait_s)
             tasks.cancel_scope.cancel()
         async with self._places:
             await self._claim(revision, follower)
 
     async def _claim(self, revision: int, follower: JournalFollower) -> None:
         service = self._service
-        lease = Lease(self._js, self._names, service.process, service.lease_s)
+        lease = Lease(self._client, self._names, service.process, service.lease_s)
         if not await lease.claim(revision):  # 1
             return
         try:
@@ -208,7 +206,8 @@ class Attendant:
         # A server that lost its last seconds may have taken the key back to an earlier revision.
         lease.epoch = max(lease.epoch, follower.epoch + 1)
         await follower.reader.close()
-        position = Position(follower.reader.sequence, await read_heads(self._js, self._names))  # 3
+        heads = await read_heads(self._client, self._names)  # 3
+        position = Position(follower.reader.sequence, heads)
         owners.reach("heads read")
         clock = SupervisedClock()
         clock.begin(follower.resumption.now_s)
