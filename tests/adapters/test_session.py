@@ -217,6 +217,19 @@ def test_of_two_waits_at_once_the_one_that_goes_on_is_over() -> None:
     it.must_be_sound()
 
 
+def test_a_wait_of_the_framework_that_ends_leaves_a_wait_of_the_user() -> None:
+    """A framework asks a person, and says when that has answered, not what else still waits."""
+    it = session_of("ann")
+    turn = it.session.begin("ann", [it.session.request("?", "ann")])
+    turn.waits("of the framework?")
+    with base_context.inside(turn), dig.waiting("of the user?"):
+        turn.resumes("answered")
+        assert waits_of(it) == ["of the framework?", "of the user?", "of the user?"]
+    turn.was_bounced(turn.submit("!"))
+    assert waits_of(it) == ["of the framework?", "of the user?", "of the user?"]
+    it.must_be_sound()
+
+
 @pytest.mark.parametrize(
     ("asks", "shown"),
     [

@@ -307,11 +307,12 @@ class HubPatches:
 
         @contextmanager
         def waiting() -> Iterator[None]:
-            self._step(turn.waits, default=None)
+            key = object()  # an agent may ask several persons at once
+            self._step(partial(turn.waits, key=key), default=None)
             try:
                 yield
             finally:
-                self._step(turn.resumes, default=None)
+                self._step(partial(turn.resumes, key=key), default=None)
 
         notes = read_notes()
         middleware = partial(

@@ -56,11 +56,11 @@ def waiting(asks: str | None = None) -> Iterator[None]:
     if turn is None:
         yield
         return
-    wait = turn.waits(asks)
+    turn.waits(asks, key=(key := object()))
     try:
         yield
     finally:
-        turn.resumes(wait=wait)
+        turn.resumes(key=key)
 
 
 def enclosing() -> Iterator[Any]:

@@ -8,7 +8,7 @@ by then (docs/wrapping.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -128,7 +128,7 @@ class Turn:
         self.submitted, self.bounces, self.is_open = "", True, True
         self.outer: Turn | None = None
         self._mine = None if events is None else set(events)  # to be taken up at the next start
-        self.depth, self.awaited, self._waits = 0, 0, list[dict[str, Any]]()  # waits on purpose
+        self.depth, self.awaited, self._waits = 0, 0, dict[Hashable, dict[str, Any]]()
         self._activation: str | None = None
         self._inputs: dict[str, Fate] = {}  # of the activation in progress
         self._queue: list[Output] = []
@@ -277,24 +277,21 @@ class Turn:
         if self._sent is not None:
             self._sent = [message for message in self._sent if message[0] != event]
 
-    @in_step(dict[str, Any]())
-    def waits(self, asks: Any = None, answer: str = "") -> dict[str, Any]:
+    @in_step(None)
+    def waits(self, asks: Any = None, answer: str = "", *, key: Hashable = None) -> None:
         """Wait on purpose, for a person for example, until the turn `resumes` or ends.
 
-        The trace says so, with what it `asks`; nothing is overdue meanwhile. Returns the wait.
+        The trace says so, with what it `asks`; nothing is overdue. Waits at once need keys.
         """
         self.act()
         parts = {"asks": as_small_payload(asks), "answer": answer}
-        self._waits.append({key: part for key, part in parts.items() if part})
-        if self._activation is not None:
-            self.guard.ask(self.guard.monitor.waits, activation=self._activation, **self._waits[-1])
-        return self._waits[-1]
+        self._waits[key] = {name: part for name, part in parts.items() if part}
+        self._tell_wait()
 
     @in_step(None)
-    def resumes(self, answer: Any = None, wait: dict[str, Any] | None = None) -> None:
-        """Go on after a wait, by default the latest, in a new activation with the answer."""
-        ended = self._waits[-1:] if wait is None else [wait]
-        self._waits = [other for other in self._waits if all(other is not it for it in ended)]
+    def resumes(self, answer: Any = None, *, key: Hashable = None) -> None:
+        """Go on after a wait, in a new activation with the answer."""
+        self._waits.pop(key, None)
         if self._activation is not None:
             self._go_on([], answer)
             self.act()
@@ -494,8 +491,7 @@ class Turn:
         effects = self.guard.ask(self.guard.monitor.start, self.instance)
         started = next(effect for effect in effects if type(effect) is Started)
         self._activation = started.activation
-        if self._waits:
-            self.guard.ask(self.guard.monitor.waits, activation=self._activation, **self._waits[-1])
+        self._tell_wait()
         for event in started.events:
             if self._mine is None or event.id in self._mine or event.sender == SYSTEM:
                 self._inputs[event.id] = Fate(event.id, "consume")
@@ -507,6 +503,10 @@ class Turn:
         for name in started.kept:
             self._inputs[name] = Fate(name, "delay")
         self._mine = set()
+
+    def _tell_wait(self) -> None:
+        for latest in [*self._waits.values()][-1:] if self._activation else ():
+            self.guard.ask(self.guard.monitor.waits, activation=self._activation, **latest)
 
     def _listen(self) -> None:
         graph, queue = self.guard.monitor.graph, self._queue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 from llama_index.core.agent.react.types import ObservationReasoningStep
@@ -61,8 +62,7 @@ class WatchedRun:
         self._repeated = 0
         self._output: AgentOutput | None = None
         self._bounced: AgentOutput | None = None
-        # Tools that wait for an event from outside, each with its wait.
-        self._waiting: list[tuple[tuple[str, str], dict[str, Any]]] = []
+        self._waiting: list[tuple[str, str]] = []  # tools that wait for an event from outside
 
     def is_of(self, session: Session) -> bool:
         """Whether the run belongs to a session, and goes on."""
@@ -103,9 +103,9 @@ class WatchedRun:
             await self._begin(await context.store.get("current_agent_name", self.agent))
         turn, name, tools = self._call.turn, tool.metadata.get_name(), self._tools
         key, call = (name, repr(arguments)), object()
-        if waiting := next((it for it in self._waiting if it[0] == key), None):
-            self._waiting.remove(waiting)
-            self._session.guard.run(turn.resumes, None, waiting[1], default=None)
+        if key in self._waiting:
+            self._waiting.remove(key)
+            self._session.guard.run(partial(turn.resumes, key=key), default=None)
         shows = self._shows_tools and name != HANDOFF_TOOL
         if shows:
             await tools.release(tools.call, tools.begin, call, turn, name, arguments)
@@ -118,8 +118,8 @@ class WatchedRun:
             tools.fail(call, error)
             if isinstance(error, WaitingForEvent):
                 question = as_payload(getattr(error.add, "waiter_event", None))
-                wait = self._session.guard.run(turn.waits, question, default=dict[str, Any]())
-                self._waiting.append((key, wait))
+                self._waiting.append(key)
+                self._session.guard.run(partial(turn.waits, question, key=key), default=None)
             raise
         if shows and output.is_error:
             tools.fail(call, output.exception or RuntimeError(output.content))
