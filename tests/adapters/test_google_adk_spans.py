@@ -16,6 +16,7 @@ from google.adk.tools.agent_tool import AgentTool
 from openinference.instrumentation.google_adk import GoogleADKInstrumentor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from dig.graph.records import Start
 from tests.helpers import VirtualLoop
 
 from . import google_adk_teams as teams
@@ -84,3 +85,18 @@ def test_its_spans_have_the_findings_of_the_monitor(
     live = watched_live(watched.records)
     assert watched_in_file(imported(exporter, tmp_path)) == live
     assert {pattern for pattern, *_ in live} == expected
+
+
+def test_an_instrumentation_that_is_taken_back_leaves_the_watch(
+    exporter: InMemorySpanExporter,
+) -> None:
+    """It puts back the methods that it has found, which were ADK's own."""
+    lead, _ = team(1, says("9 kg"))
+    watched = teams.Watched()
+    wrapped = watched(lead)
+    GoogleADKInstrumentor().uninstrument()
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(ask(wrapped, "Weigh it"))
+    watched.detach()
+    assert [row.agent for row in watched.rows(Start)] == ["lead", "helper", "lead"]
+    assert not exporter.get_finished_spans()

@@ -6,6 +6,7 @@ for each agent that is a tool.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, nullcontext
 from contextvars import ContextVar
@@ -331,18 +332,32 @@ PATCHES: list[Patches] = []
 def install(team: WatchedTeam) -> None:
     """Have the runs of a team monitored from now on."""
     TEAMS.append(team)
-    if not PATCHES:
-        PATCHES.append(patches := Patches())
-        patches.patch(Runner, "run_async", _run_team)
-        patches.patch(Runner, "run_live", _refuse)
-        patches.patch(BaseAgent, "run_async", _run_agent)
+    _patch()
 
 
 def remove(team: WatchedTeam) -> None:
     """Stop monitoring a team; the last removal restores the classes."""
     TEAMS[:] = [other for other in TEAMS if other is not team]
-    while not TEAMS and PATCHES:
+    _patch()
+
+
+def _patch() -> None:
+    """Have the methods replaced exactly while there is a team."""
+    while PATCHES:
         PATCHES.pop().restore()
+    if TEAMS:
+        PATCHES.append(patches := Patches())
+        patches.patch(Runner, "run_async", _run_team)
+        patches.patch(Runner, "run_live", _refuse)
+        patches.patch(BaseAgent, "run_async", _run_agent)
+        if instrumentation := sys.modules.get("opentelemetry.instrumentation.instrumentor"):
+            patches.patch(instrumentation.BaseInstrumentor, "uninstrument", _patch_anew)
+
+
+def _patch_anew(original: Callable[..., Any], *args: Any, **options: Any) -> None:
+    """Take back an instrumentation: it puts what it found before it in the place of ours."""
+    original(*args, **options)
+    _patch()
 
 
 def _team_of(runner: Runner) -> WatchedTeam | None:
