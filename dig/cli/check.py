@@ -56,8 +56,8 @@ class GateOptions:
         FailOn,
         typer.Option(
             help="What fails the check: unhealed errors, all errors, all alarms (errors and "
-            "warnings), or all findings. So does a run that was cut off, or in which a "
-            "detector was off."
+            "warnings), or all findings. So does a run that was cut off, left a request without "
+            "an answer, or in which a detector was off."
         ),
     ] = FailOn.unhealed
     ignore: Annotated[
@@ -75,7 +75,11 @@ class GateOptions:
         typer.Option(help="Write what fails now as known findings to this file; exit with 0."),
     ] = None
     allow_cut: Annotated[
-        bool, typer.Option("--allow-cut", help="A run that was cut off does not fail the check.")
+        bool,
+        typer.Option(
+            "--allow-cut",
+            help="A run that was cut off, or left a request without an answer, does not fail.",
+        ),
     ] = False
     format: Annotated[Format, typer.Option(help="How it is reported.")] = Format.text
     out: Annotated[
@@ -136,7 +140,8 @@ def check(
 
     Says what was healed and what was not; changes no file that it reads. Exit status 0 if
     nothing fails the check, 1 if something does (by default an unhealed error, or a run that was
-    cut off, or in which a detector was off), 2 if a trace cannot be read or an option is wrong.
+    cut off, left a request without an answer, or in which a detector was off), 2 if a trace cannot
+    be read or an option is wrong.
     """
     from dig.detectors import plugins, standard
     from dig.detectors.settings_file import find_settings
@@ -194,8 +199,8 @@ def _write_baseline(path: Path, report: "CheckReport") -> None:
     kinds = write_baseline(path, [group.kind for group in groups])
     count = counted(sum(group.count for group in groups), "finding")
     for verdict in report.verdicts:
-        if verdict.is_cut_off:
-            warn(f"{verdict.run.path}: the run was cut off; no baseline makes that known")
+        if verdict.end:
+            warn(f"{verdict.run.path}: {verdict.end}; no baseline makes that known")
         if verdict.off:
             warn(f"{verdict.run.path}: {verdict.off}; no baseline makes that known")
     print(f"{safe_text(path)}: {count} of {counted(kinds, 'kind')}")
@@ -216,8 +221,8 @@ def _print(options: GateOptions, report: "CheckReport") -> None:
         for line in reports.search_lines(report) if report.skipped is not None else ():
             warn(line)
         for verdict in report.verdicts:
-            if verdict.is_cut_off:
-                warn(f"{verdict.run.path}: the run was cut off")
+            if verdict.end:
+                warn(f"{verdict.run.path}: {verdict.end}")
             for spot in verdict.run.not_looked_at if report.skipped is None else ():
                 warn(f"{verdict.run.path}: not looked at: {spot}")
             for part, failure in verdict.run.failures.items():

@@ -23,11 +23,11 @@ from .headline import MODEL_CALLS, acting_agent
 from .holders import Holder
 from .patterns import BY_NAME
 from .rings import Ring
-from .run_so_far import CANCELLED, EARLY, FailedTurns, PatternTally, RunSoFar
+from .run_so_far import CANCELLED, EARLY, UNANSWERED, FailedTurns, PatternTally, RunSoFar
 from .spending_limits import UNITS
 
 MOST_STEPS = 6
-NO_ANSWER = ("ended by an error", CANCELLED, "left without an answer")
+NO_ANSWER = ("ended by an error", CANCELLED, UNANSWERED)
 """The ends of a request without an answer."""
 INEXACT = 0.05
 """The share of an answer that may be wrong before the answer as a whole is."""
@@ -128,14 +128,17 @@ class _Writer(Advice):
         if answered == number:
             is_whole = self._origin is None
             return ("Answered", "good") if is_whole else ("Incomplete answer", "bad")
-        left = requests.get("left without an answer", 0)
+        left = requests.get(UNANSWERED, 0)
         if self._is_open and answered + left == number:
             return "Goes on", "open"
+        # A person may still be asked for the answer, in another session.
+        is_asked = self._run.finish and self._deserted and answered + left == number
+        grade: Grade = "inexact" if is_asked else "bad"
         if number > 1:
-            return f"{answered:,} of {number:,} answered", "bad"
+            return f"{answered:,} of {number:,} answered", grade
         ends = {EARLY: "Early answer", "answered in part": "Partial answer", CANCELLED: "Cancelled"}
         default = "Cut off" if self._state == "cut off" and not self._run.finish else "No answer"
-        return next((ends[state] for state in ends if state in requests), default), "bad"
+        return next((ends[state] for state in ends if state in requests), default), grade
 
     def _headline(
         self, verdict: str, grade: Grade, steps: list[FailureStep], who: list[InvolvedAgent]
@@ -255,7 +258,7 @@ class _Writer(Advice):
         parts: list[str] = []
         for state, number in states.items():
             end = f"answered{_LACKING}" if state == EARLY else state
-            if self._is_open and state == "left without an answer":
+            if self._is_open and state == UNANSWERED:
                 end = "not answered yet"
             if requests == 1:
                 partial = f": the team was {self._run.partial}" if self._run.partial else ""

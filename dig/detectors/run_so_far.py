@@ -573,12 +573,13 @@ class RunSoFar:
             "answered in part": partial,
             "ended by an error": counts["failed"],
             CANCELLED: counts["cancelled"],
-            "left without an answer": max(0, counts["requests"] - ended),
+            UNANSWERED: max(0, counts["requests"] - ended),
         }
         return {state: number for state, number in states.items() if number}
 
 
 EARLY, CANCELLED = "answered too early", "cancelled by the caller"
+UNANSWERED = "left without an answer"
 _LOOKS: Mapping[type, Any] = {
     records.Run: RunSoFar._begin,
     records.Emit: RunSoFar._emit,

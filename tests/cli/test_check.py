@@ -12,7 +12,8 @@ import pytest
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE
 from tests import failing
-from tests.histories import deliver, final, row, start, trace
+from tests.histories import arrive, deliver, final, row, start, trace, turn
+from tests.oracle import Row
 from tests.show.gate.test_checked import early
 from tests.show.gate.test_verdict import mended, repeated
 from tests.traces.journals import story, write
@@ -204,6 +205,31 @@ def test_a_run_that_was_cut_off_is_in_the_sum_of_several(call: Any, runs: Path) 
     assert last == "The check fails: 2 runs passed, 2 runs failed (1 unhealed error, 1 cut off)."
     last = call("check", runs / "torn", "--format", "github")[1].splitlines()[-1]
     assert last == "The check fails: 0 runs passed, 1 run failed (1 cut off)."
+
+
+def unanswered(*rows: Row) -> list[Row]:
+    """A session of two requests that ends with one answer."""
+    return trace(
+        arrive(0, "p", None, "a"), arrive(0, "q", None, "b"), turn(1, "v", "a", "f", p="consume"),
+        final(1, "f", "v"), deliver(1, "f", None), *rows, row(2, "finish", outcome="stopped"),
+        session=True,
+    )  # fmt: skip
+
+
+def test_a_session_that_leaves_a_request_without_an_answer_fails(call: Any, tmp_path: Path) -> None:
+    """As its screen says; while a person is waited for, it is open."""
+    run = directory(tmp_path, "run", unanswered())
+    code, out, _ = call("check", run)
+    assert (code, out.splitlines()[0]) == (1, "1 of 2 answered after 2.0 s.")
+    assert out.splitlines()[-1] == "The check fails: 1 request left without an answer."
+    assert call("check", run, "--allow-cut")[0] == 0
+    assert "title=1 request left without an answer::" in call("check", run, "--format", "github")[1]
+    assert 'message="1 request left' in call("check", run, "--format", "junit")[1]
+    waits = row(1, "incident", what="waits", detail={"activation": "w"})
+    waiting = directory(tmp_path, "waiting", unanswered(start(1, "w", "b", "q"), waits))
+    assert call("check", waiting)[0] == 0
+    totals = call("check", run, waiting)[1].splitlines()[-1]
+    assert totals == "The check fails: 1 run passed, 1 run failed (1 request unanswered)."
 
 
 def test_a_baseline_says_that_it_does_not_know_cut_off_runs(call: Any, tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ def test_files_of_several_services_are_one_run_if_they_share_a_trace(
     other = store(tmp_path / "other.json", otlp(agent(3, "c", 0, 1, trace=2)))
     code, out, _ = call("check", front, other, back)
     assert (code, out.count("passes"), out.count("fails, 1 unhealed error")) == (1, 1, 1)
+    assert f"{front} with {back}: fails" in out
+    assert f"{back} with {front}: fails" in call("check", tmp_path)[1]
     code, out, err = call("import", back, front, "-o", tmp_path / "run")
     assert (code, "read as spans" in out) == (0, True)
     assert call("check", tmp_path / "run")[0] == 1

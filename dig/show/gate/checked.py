@@ -13,13 +13,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from dig._util.text import cut, one_line
 from dig.detectors.describe import finding_line
 from dig.detectors.finding import Finding, FindingKind
 from dig.detectors.mended import Mending
 from dig.detectors.policy import Policy, apply_policy
 from dig.detectors.protocols import Detector
 from dig.detectors.rings import rings_without_answer
-from dig.detectors.run_so_far import RunSoFar
+from dig.detectors.run_so_far import UNANSWERED, RunSoFar
 from dig.detectors.team_usual import TeamUsual
 from dig.detectors.watch import DISABLED, Watch
 from dig.errors import TraceError
@@ -90,12 +91,14 @@ class CheckedRun:
         off: The detectors that were off for a time or for good, in the run.
         incidents: The number of other incidents, by what they are.
         not_found: The number of recorded findings by pattern, of patterns without a detector here.
+        unanswered: The number of requests left without an answer, in a session that has ended.
         torn: The size of a torn last record, in bytes.
         not_looked_at: The patterns that the source of an imported run cannot show, with the reason.
         headline: The run in a sentence, as in `FiveAnswers`.
         usual: The habits of its team; ``None`` if nothing was learned.
         costs: The sums of the usage of its activations.
         format: The format of another program that the file is in; empty: it is a trace.
+        others: The further files of the run (`joined`).
         is_asked: Whether there is a request in it.
         remarks: A run without request, unanswered rings, and work after the end of its request, a
             sentence each.
@@ -113,18 +116,26 @@ class CheckedRun:
     off: list[str] = field(default_factory=list)
     incidents: Counter[str] = field(default_factory=Counter)
     not_found: Counter[str] = field(default_factory=Counter)
+    unanswered: int = 0
     torn: int = 0
     not_looked_at: list[str] = field(default_factory=list)
     headline: str = ""
     usual: Usual | None = None
     costs: Costs = field(default_factory=Costs)
     format: str = ""
+    others: Sequence[Path] = ()
     is_asked: bool = True
     remarks: list[str] = field(default_factory=list)
 
     def add_failure(self, part: str, message: str) -> None:
         """Note a message about a failed part of the monitor."""
         self.failures.setdefault(part, []).append(message)
+
+    @property
+    def files(self) -> str:
+        """The path, with those of the files that the run was read from, too."""
+        others = cut([one_line(other, 200) for other in self.others])
+        return one_line(self.path, 200) + (f" with {others}" if others else "")
 
     @property
     def place_of(self) -> Callable[[int], tuple[Path, int]]:
@@ -230,10 +241,9 @@ def check_run(
     with TemporaryDirectory() as folder:
         trace = save(import_file(path, format, more), Path(folder))
         run = _check_trace(trace, detectors, limits, usual, policy)
-    with_others = "".join(f", with {other}" for other in more)
     if run.state == "cut off" and time.time() - path.stat().st_mtime < STILL_GOING_S:
         run.state = "in progress"  # no lock says so, as it does for a journal
-    return replace(run, path=path, format=format + with_others)
+    return replace(run, path=path, others=more, format=format)
 
 
 def _check_trace(
@@ -278,6 +288,8 @@ def _check_trace(
     run.remarks += so_far.late_turns.texts()
     if graph.finished is not None:
         run.state, run.outcome = "ended", graph.finished.outcome
+        if answers.grade == "bad":  # else a person is waited for
+            run.unanswered = so_far.requests.get(UNANSWERED, 0)
     # Healing names the row of a finding, and a row may come records after the finding.
     matches, others = recorded_rows(findings, rows)
     run.not_found.update(row.pattern for row in others if row.pattern not in run.patterns)

@@ -48,7 +48,7 @@ def _run(root: XML.Element, verdict: RunVerdict, name: str) -> None:
     suite = _suite(root, run.path, name, run.us / 1_000_000)
     case = _case(suite, name, "the run was not cut off")
     if verdict.fails_by_end:
-        _say(case, "failure", "cut off", "the run was cut off", ending(run))
+        _say(case, "failure", "cut off", verdict.end, ending(run))
     case = _case(suite, name, "no detector was off")
     if verdict.off:
         _say(case, "failure", "detector off", verdict.off, verdict.off)

@@ -141,7 +141,7 @@ class RunVerdict:
     Attributes:
         groups: Its findings, the worst first; those of equal worth by the record of the first.
         fail_on: The level that fails the check.
-        allow_cut: Whether a run may be cut off.
+        allow_cut: Whether a run may be cut off, or leave requests without an answer.
     """
 
     run: CheckedRun
@@ -170,9 +170,17 @@ class RunVerdict:
         return self.run.state == "cut off"
 
     @property
+    def end(self) -> str:
+        """What is wrong with the end of the run, in words; empty: nothing."""
+        if self.is_cut_off:
+            return "the run was cut off"
+        requests = counted(self.run.unanswered, "request")
+        return f"{requests} left without an answer" if self.run.unanswered else ""
+
+    @property
     def fails_by_end(self) -> bool:
-        """The run was cut off, and a cut end fails the check."""
-        return self.is_cut_off and not self.allow_cut
+        """The end of the run fails the check."""
+        return bool(self.end) and not self.allow_cut
 
     @property
     def failing(self) -> int:
@@ -181,9 +189,9 @@ class RunVerdict:
 
     @property
     def hurt(self) -> tuple[int, ...]:
-        """The weight for a person: failing findings and a cut end, alarms, tokens."""
+        """The weight for a person: failing findings and a wrong end, alarms, tokens."""
         alarms = sum(group.count for group in self.groups if group.is_alarm)
-        return self.failing + self.is_cut_off, alarms, int(tokens(self.run.costs.sums) or 0)
+        return self.failing + bool(self.end), alarms, int(tokens(self.run.costs.sums) or 0)
 
     @property
     def off(self) -> str:
@@ -200,7 +208,7 @@ class RunVerdict:
     def reasons(self) -> str:
         """The reasons of the failure, in words; empty: the run passes."""
         parts = [counted(self.failing, NOUNS[self.fail_on])] if self.failing else []
-        parts += ["the run was cut off"] * self.fails_by_end
+        parts += [self.end] * self.fails_by_end
         return " and ".join([*parts, self.off] if self.off else parts)
 
 
@@ -212,7 +220,7 @@ class QualityGate:
         fail_on: The level that fails the check.
         ignored: The findings that do not count.
         baseline: The kinds of findings that are known, and do not count.
-        allow_cut: Whether a run that was cut off passes.
+        allow_cut: Whether a run passes that was cut off, or left requests without an answer.
     """
 
     fail_on: Level = "unhealed"

@@ -80,7 +80,7 @@ def _listed(report: CheckReport) -> Iterator[str]:
     quiet = verdicts[len(loud) :]
     for verdict in quiet if report.is_verbose else quiet[:MOST_GROUPS]:
         costs = cost_text(verdict.run.costs.sums)
-        yield ", ".join(filter(None, [f"{one_line(verdict.run.path, 200)}: passes", costs]))
+        yield ", ".join(filter(None, [f"{verdict.run.files}: passes", costs]))
         yield from (f"  {text}" for text in verdict.run.remarks)
     if len(quiet) > MOST_GROUPS and not report.is_verbose:
         yield f"and {counted(len(quiet) - MOST_GROUPS, 'further run')} that passed (-v names them)"
@@ -103,9 +103,11 @@ def _totals(report: CheckReport) -> str:
     parts = [f"{counted(len(report.verdicts) - len(failed), 'run')} passed"]
     if failed:
         findings = sum(verdict.failing for verdict in failed)
-        cut_off = sum(verdict.fails_by_end for verdict in failed)
+        cut_off = sum(verdict.fails_by_end and verdict.is_cut_off for verdict in failed)
         reasons = [counted(findings, NOUNS[failed[0].fail_on])] if findings else []
         reasons += [f"{cut_off:,} cut off"] if cut_off else []
+        unanswered = sum(v.run.unanswered for v in failed if v.fails_by_end)
+        reasons += [f"{counted(unanswered, 'request')} unanswered"] if unanswered else []
         off = sum(bool(verdict.off) for verdict in failed)
         reasons += [f"{off:,} with a detector off"] if off else []
         parts.append(f"{counted(len(failed), 'run')} failed ({', '.join(reasons)})")
@@ -120,7 +122,7 @@ def run_lines(verdict: RunVerdict) -> Iterator[str]:
     count = counted(len(run.findings), "finding")
     if run.headline:
         yield run.headline
-    yield f"{one_line(run.path, 200)}: " + (f"fails, {verdict.reasons}" * verdict.fails or "passes")
+    yield f"{run.files}: " + (f"fails, {verdict.reasons}" * verdict.fails or "passes")
     yield f"  {count} in {counted(run.records, 'record')} of {one_line(run.name, 60)}"
     yield f"  {ending(run)}"
     yield from (f"  {text}" for text in run.remarks)
@@ -261,7 +263,7 @@ def github_lines(report: CheckReport) -> Iterator[str]:
     for verdict in report.verdicts:
         if verdict.fails_by_end:
             place = (trace_path(verdict.run.path), verdict.run.records)
-            yield _command("error", "The run was cut off", ending(verdict.run), place)
+            yield _command("error", verdict.end[0].upper() + verdict.end[1:], ending(verdict.run), place)
         if verdict.off:
             place = (trace_path(verdict.run.path), 1)
             yield _command("error", "A detector was off", verdict.off, place)
