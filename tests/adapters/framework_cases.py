@@ -73,7 +73,8 @@ class Known:
         """
         if self._has_budget:
             kinds = {"BudgetExceeded", *(kind for kind, _ in self.bare.raised[:1])}
-            return not seen.raised or seen.raised[0][0] in kinds
+            kind, text = seen.raised[0] if seen.raised else ("", "the budget of")
+            return kind in kinds or "the budget of" in text.lower()
         if self.healed == self.bare:
             return seen == self.bare
         return any(

@@ -9,7 +9,15 @@ from weakref import WeakSet
 
 from a2a.client.errors import A2AClientError
 
-from dig.adapters.base import CalledOffError, HookedCall, Session, Turn, inside, is_stop
+from dig.adapters.base import (
+    ADAPTER_FAILED,
+    CalledOffError,
+    HookedCall,
+    Session,
+    Turn,
+    inside,
+    is_stop,
+)
 from dig.errors import BudgetExceeded, BudgetStop
 
 from .words import AgentWords
@@ -51,7 +59,9 @@ class TaskCall(HookedCall):
             return False
         if self.is_asking:  # it had its answer by another way, and goes on
             self.resume(None)
-        self.guard.run(self.reading.take, event, default=None)
+        if not self.guard.run(self.reading.take, event, default=False):
+            self.fail(ADAPTER_FAILED)
+            return False
         end, payload = self.reading.end, self.reading.payload
         if end == "answer":
             return await self.hand_over(payload)
@@ -100,7 +110,9 @@ class TaskCall(HookedCall):
         Only wrapped executors know `BudgetStop`: without one the SDK's server tells nothing.
         """
         if self._caller is None:
-            account = self._session.stopped_by(BudgetStop(), self.event)
+            account = self.guard.run(
+                self._session.stopped_by, BudgetStop(), self.event, default=None
+            )
             return None if account is None else account.exceeded()
         outer = next((call for call in calls.values() if call.turn is self._caller), None)
         return BudgetStop() if outer is None or outer.is_served else A2AClientError(BUDGET)

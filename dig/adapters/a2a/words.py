@@ -79,8 +79,8 @@ class AgentWords:
         self.end = self.state = self.task = ""
         self.has_artifacts = False
 
-    def take(self, event: Any) -> None:
-        """Read an event: a message, a task, or a change of a task."""
+    def take(self, event: Any) -> bool:
+        """Read an event: a message, a task, or a change of a task. Returns ``True``."""
         if isinstance(event, Message):
             self.words += words_of(event.parts)
             self.end = "answer"
@@ -95,6 +95,7 @@ class AgentWords:
             self.state, self.end = TaskState.Name(state), ENDS.get(state, "")
             if self.end:
                 self.words += words_of(event.status.message.parts)
+        return True
 
     @property
     def payload(self) -> Any:

@@ -179,7 +179,8 @@ class MonitoredRun(base.AdapterState):
         Raises:
             BudgetExceeded: The agent has handed over, called a tool or raised.
         """
-        account, data = self.session.stopped_by(error, self._question), error.run_data
+        account = self.step(self.session.stopped_by, error, self._question, default=None)
+        data = error.run_data
         if account is None or self.caller is not None or data is None:
             raise error
         inputs = ItemHelpers.input_to_new_input_list(data.input)

@@ -263,7 +263,8 @@ def github_lines(report: CheckReport) -> Iterator[str]:
     for verdict in report.verdicts:
         if verdict.fails_by_end:
             place = (trace_path(verdict.run.path), verdict.run.records)
-            yield _command("error", verdict.end[0].upper() + verdict.end[1:], ending(verdict.run), place)
+            title = verdict.end[0].upper() + verdict.end[1:]
+            yield _command("error", title, ending(verdict.run), place)
         if verdict.off:
             place = (trace_path(verdict.run.path), 1)
             yield _command("error", "A detector was off", verdict.off, place)
