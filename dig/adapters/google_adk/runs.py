@@ -355,7 +355,7 @@ def _patch() -> None:
 
 
 def _patch_anew(original: Callable[..., Any], *args: Any, **options: Any) -> None:
-    """Take back an instrumentation: it puts what it found before it in the place of ours."""
+    """Take back an instrumentation, and replace the methods anew: it has put back older ones."""
     original(*args, **options)
     _patch()
 

@@ -133,7 +133,7 @@ class CheckedRun:
 
     @property
     def files(self) -> str:
-        """The path, with those of the files that the run was read from, too."""
+        """The path, and the paths of the further files."""
         others = cut([one_line(other, 200) for other in self.others])
         return one_line(self.path, 200) + (f" with {others}" if others else "")
 
@@ -288,8 +288,8 @@ def _check_trace(
     run.remarks += so_far.late_turns.texts()
     if graph.finished is not None:
         run.state, run.outcome = "ended", graph.finished.outcome
-        if answers.grade == "bad":  # else a person is waited for
-            run.unanswered = so_far.requests.get(UNANSWERED, 0)
+        # Where the grade is another one, a person is waited for.
+        run.unanswered = (answers.grade == "bad") * so_far.requests.get(UNANSWERED, 0)
     # Healing names the row of a finding, and a row may come records after the finding.
     matches, others = recorded_rows(findings, rows)
     run.not_found.update(row.pattern for row in others if row.pattern not in run.patterns)

@@ -165,14 +165,9 @@ class RunVerdict:
         return list(merged.values())
 
     @property
-    def is_cut_off(self) -> bool:
-        """Whether the trace has no end and no writer any more."""
-        return self.run.state == "cut off"
-
-    @property
     def end(self) -> str:
-        """What is wrong with the end of the run, in words; empty: nothing."""
-        if self.is_cut_off:
+        """The fault of the run's end, in words; empty: none."""
+        if self.run.state == "cut off":
             return "the run was cut off"
         requests = counted(self.run.unanswered, "request")
         return f"{requests} left without an answer" if self.run.unanswered else ""

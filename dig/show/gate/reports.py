@@ -103,7 +103,7 @@ def _totals(report: CheckReport) -> str:
     parts = [f"{counted(len(report.verdicts) - len(failed), 'run')} passed"]
     if failed:
         findings = sum(verdict.failing for verdict in failed)
-        cut_off = sum(verdict.fails_by_end and verdict.is_cut_off for verdict in failed)
+        cut_off = sum(v.fails_by_end and not v.run.unanswered for v in failed)
         reasons = [counted(findings, NOUNS[failed[0].fail_on])] if findings else []
         reasons += [f"{cut_off:,} cut off"] if cut_off else []
         unanswered = sum(v.run.unanswered for v in failed if v.fails_by_end)
