@@ -5,13 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from dig._util.text import counted, join_clauses, name, one_line
-from dig.graph.words import REMARK, action_text, actions_text, moment
+from dig._util.text import counted, cut, join_clauses, name, one_line
+from dig.graph.words import MOST_NAMED, REMARK, action_text, actions_text, moment
 
-from .answer_facts import AnswerFacts
 from .answers import Grade, InvolvedAgent
+from .describe import pattern_title
 from .headline import acting_agent
-from .run_so_far import FailedTurns
+from .involved import Involved
+from .tallies import FailedTurns
 
 LOOPS = ("ER", "LOOP", "LIVELOCK")
 """The patterns of agents that go on and on."""
@@ -19,7 +20,7 @@ LOOPS = ("ER", "LOOP", "LIVELOCK")
 UNSEEN = "because agents miscounted, which the monitor cannot see"
 
 
-class Advice(AnswerFacts):
+class Advice(Involved):
     """Writes the deeds of the monitor and the effect, and a next step with a command."""
 
     def _monitor(self, grade: Grade) -> tuple[str, bool | None]:
@@ -78,7 +79,7 @@ class Advice(AnswerFacts):
     def _nothing_healed(self, grade: Grade) -> str:
         run = self._run
         if run.is_imported:
-            skipped = join_clauses([*map(name, run.skipped)])
+            skipped = cut([*map(pattern_title, run.skipped)], most=MOST_NAMED)
             unseen = f", which cannot show {skipped}" if skipped else ""
             return f"It was not there: this was read after the run{unseen}."
         if run.limit:
@@ -118,7 +119,14 @@ class Advice(AnswerFacts):
         has_result = bool(self._tallies and run.recorded) and not self._session
         if self._is_short and "ET" in self._tallies and has_result:
             agent = next(iter(self._tallies["ET"].agents), "the agent")
-            says = f"Let `{name(agent)}` wait for all parts"
+            says = f"Let `{name(agent)}` wait for {self._awaited_by(agent) or 'all parts'}"
+            if {*self._tallies["ET"].open_work} == {agent}:
+                says = f"Let `{name(agent)}` use all that is in front of it before it answers"
+            for failing in [a for a in self._run.failed if a in self._tallies["ET"].open_work]:
+                says = f"Mend `{name(failing)}`, whose turns failed, so that its work gets done"
+            for holder, events in [*self._thrown.items()][:1]:
+                work = f"{self._thrown_text(events)}, which `{name(holder)}` threw away,"
+                says = f"Give {work} to another agent; waiting would not bring it back"
             for holder, number in self._count_lost().most_common(1):
                 work = f"the {counted(number, 'message')} that `{name(holder)}` had when it left"
                 says = f"Give {work} to another agent; waiting would not bring them back"
@@ -130,6 +138,12 @@ class Advice(AnswerFacts):
             or self._next_of_healed(grade, has_result)
             or self._next_of_rest(grade)
         )
+
+    def _awaited_by(self, agent: str) -> str:
+        """The agents with open work at an early answer of an agent; empty: none but itself."""
+        early = self._tallies.get("ET")
+        others = [a for a, _ in early.open_work.most_common(MOST_NAMED)] if early else []
+        return join_clauses([f"`{name(other)}`" for other in others if other != agent])
 
     def _next_of_wait(self) -> tuple[str, str]:
         agent, turn = name(self._deserted[0].agent), self._deserted[0].id
@@ -180,6 +194,8 @@ class Advice(AnswerFacts):
         """The next step after a failed turn, or at a limit of a budget."""
         run, origin = self._run, self._origin
         origin = origin if origin and origin.stage == "request" else None
+        if self._stopper:
+            return self._next_of_called_off(self._stopper)
         if origin and has_result and len(run.failed) == 1:
             agent, turns = next(iter(run.failed.items()))
             if agent in self._injected:
@@ -189,13 +205,44 @@ class Advice(AnswerFacts):
                 return f"Find out why `{name(agent)}` fails", f"digmon why RUN{self._try}"
         if origin and origin.activation:
             turn = shlex.quote(name(origin.activation))
-            return "See what it was given, and the error", f"digmon show RUN {turn}"
+            failing = acting_agent(run.graph, origin.activation) if run.graph else None
+            culprit = f"`{name(failing)}`" if failing else "the agent"
+            request = "" if self._private else run.unanswered.get(origin.event, "")
+            again = f", then ask “{request}” again" if request and self._session else ""
+            return f"Mend {culprit}{again}; its failed turn", f"digmon show RUN {turn}"
         for agent, turns in self._failing().items():
+            is_answered = self._origin and self._origin.stage == "answer"
+            if is_answered and run.answer is not None and not self._score:
+                says = f"Do not rely on the answer. Mend `{agent}`, and ask again; its failed turn"
+                return says, f"digmon show RUN {shlex.quote(name(turns.activation))}"
             command = f"digmon show RUN {shlex.quote(name(turns.activation))}"
             return f"Mend `{agent}`: see its {'first ' * (turns.number > 1)}failed turn", command
         if run.limit and not self._tallies:
-            return "Raise the limit in `[budget]`, or see who used it up", "digmon show RUN"
+            return self._next_at_limit()
         return None
+
+    def _next_of_called_off(self, agent: str) -> tuple[str, str]:
+        turn = shlex.quote(name(self._called_off[agent].activation))
+        says = f"See why `{name(agent)}` did not come to an end, or give it more time"
+        if self._reason(agent):
+            says = f"Ask `{name(agent)}` again, if that is still wanted ({self._reason(agent)})"
+            return f"{says}; the turn that was called off", f"digmon show RUN {turn}"
+        return f"{says}, before you ask again; its turn", f"digmon show RUN {turn}"
+
+    def _next_at_limit(self) -> tuple[str, str]:
+        """The next step where a budget stopped the team: more money, or a better last turn."""
+        run, origin = self._run, self._origin
+        limited = run.limited.detail if run.limited is not None else {}
+        setting = f"`{name(limited.get('limit'))} = {name(limited.get('most'))}` in `[budget]`"
+        ended = [agent for agent in self._team if agent in run.latest]
+        last = max(ended, key=lambda agent: run.latest[agent].us, default="")
+        if origin is None or not last:
+            return f"Raise {setting}, or see what was spent", "digmon show RUN"
+        says = f"Raise {setting}, or let `{name(last)}` answer with what it has"
+        if self._rings:
+            says = f"Let `{name(last)}` answer with what it has; more would only make it go on"
+        turn = shlex.quote(name(run.latest[last].activation))
+        return f"{says}; its last turn", f"digmon show RUN {turn}"
 
     def _next_of_healed(self, grade: Grade, has_result: bool) -> tuple[str, str] | None:
         """The next step after a run with healing."""
@@ -207,46 +254,63 @@ class Advice(AnswerFacts):
             turn, agent = name(holder.end.activation), name(holder.agent)
             says = f"Nothing must be done. No reason is recorded why `{agent}` let its work lie"
             return f"{says}; the input of that turn", f"digmon show RUN {shlex.quote(turn)}"
+        if not goal or all(agent in self._injected for agent in self._tally_agents()):
+            put_in = "the failure was put in on purpose, and it was mended"
+            return (f"Nothing must be done: {put_in}.", "") if goal else None
         says = "Nothing must be done. To find the cause of what was healed"
-        return (says, f"digmon why RUN --good {goal} --try") if goal else None
+        return says, f"digmon why RUN --good {goal} --try"
+
+    def _tally_agents(self) -> list[str]:
+        return [agent for tally in self._tallies.values() for agent in tally.agents]
 
     def _next_of_rest(self, grade: Grade) -> tuple[str, str]:
         run = self._run
-        spoken = next(filter(None, map(self._last_words, self._rings)), None)
+        spoken = next(filter(None, (self._last_words(ring.agents) for ring in self._rings)), None)
         if self._rings and spoken:
             agents = join_clauses([f"`{name(agent)}`" for agent in self._rings[0].agents])
-            speaker = name(acting_agent(run.graph, spoken.by) if run.graph else "")
-            says = f"Give the round of {agents} a way out; a higher limit helps only if"
-            command = f"digmon show RUN {shlex.quote(name(spoken.event))}"
-            return f"{says} `{speaker}` would ever agree. Its last words", command
+            # The first agent of a round brings something, and the last one sends it back.
+            speaker = name(self._rings[0].agents[-1])
+            says = f"Give the round of {agents} a way out; a higher limit helps only if it would"
+            command = f"digmon show RUN {shlex.quote(speaker)}"
+            return f"{says} ever come to an end. All that `{speaker}` said", command
         if run.finish and run.finish.outcome == "timeout" and not run.running:
             agents = join_clauses([f"`{name(holder.agent)}`" for holder in self._guilty_holders])
             aim = f"find what frees {agents}" if agents else "find the cause"
             says = f"No agent was at work, so more time would not help: {aim}"
             return says, f"digmon why RUN{self._try}"
         if self._origin and self._origin.activation is None:
-            if not {*LOOPS}.isdisjoint(self._tallies):
-                says = "See how the agents go round; a higher limit would not end that"
-                return says, "digmon show RUN"
-            spoken = self._last_words(None)
+            for tally in [self._tallies[loop] for loop in LOOPS if loop in self._tallies]:
+                agents = join_clauses([f"`{name(agent)}`" for agent in tally.agents][:MOST_NAMED])
+                says = f"Let {agents or 'them'} finish what they hand on"
+                command = f"digmon show RUN {shlex.quote(name(tally.event))}".removesuffix(" ''")
+                return f"{says}; a higher limit would not help", command
+            spoken = self._last_words(self._team)
             talker = acting_agent(run.graph, spoken.by) if spoken and run.graph else None
             if spoken and talker:
                 says = f"See why `{name(talker)}` never came to an end, before you raise the limit"
                 return says, f"digmon show RUN {shlex.quote(name(spoken.event))}"
             if self._session and len(self._team) == 1:
-                says = "A trace shows its tool calls if you wrap with `tools=True`; so far"
-                return says, "digmon show RUN"
+                says = "See what its model calls are for, before you raise the limit: wrap it with"
+                return f"{says} its tools, and ask again", "dig.wrap(agent, tools=True)"
             return "See who went on with what, or raise the limit", "digmon show RUN"
         if self._called_off and not self._tallies:
-            return "Ask again what was called off; see what was done", "digmon show RUN"
+            return self._next_of_called_off(next(iter(self._called_off)))
         if self._state == "cut off" and run.finish is None and not (run.recorded and self._tallies):
             for turn, agent in [*run.running.items()][:1]:
                 says = "See how the process ended (its exit code and its log), then ask again"
                 command = f"digmon show RUN {shlex.quote(name(turn))}"
                 return f"{says}; the turn of `{name(agent)}`", command
             return "See where it stopped", "digmon show RUN"
+        early = next(iter(self._tallies["ET"].agents), "") if "ET" in self._tallies else ""
+        if self._session and early and (awaited := self._awaited_by(early)):
+            agent = next(a for a in self._tallies["ET"].open_work if a != early)
+            says = f"Let `{name(early)}` wait for {awaited}; its turns"
+            return says, f"digmon show RUN {shlex.quote(name(agent))}"
         if grade in ("bad", "inexact"):
             return "Find the cause", f"digmon why RUN{self._try}"
         if self._tallies:
             return "Look at what was found", "digmon show RUN"
+        if run.answer is not None and self._answer_words:
+            event = shlex.quote(name(run.answer.event))
+            return "Nothing has to be done. The answer in full", f"digmon show RUN {event}"
         return "Nothing has to be done.", ""

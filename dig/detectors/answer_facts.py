@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from dig._util.text import MOST_LISTED, cut, join_clauses, name
+from dig._util.text import (
+    MOST_LISTED,
+    counted,
+    cut,
+    first_words,
+    join_clauses,
+    name,
+    one_line,
+    value_text,
+)
 from dig.graph.records import Emit, base_name
-from dig.graph.words import MOST_NAMED
+from dig.graph.state import EventState
+from dig.graph.words import MOST_NAMED, moment
 
-from .describe import goal_text
-from .headline import acting_agent, is_framework_node
+from .describe import MOST_GOAL, goal_text
+from .headline import MOST_ERROR, acting_agent, is_framework_node
 from .holders import Holder, list_holders
 from .rings import LEAST_AT_LIMIT, LEAST_ROUNDS, Ring, rings_without_answer
-from .run_so_far import PatternTally, RunSoFar
+from .run_so_far import RunSoFar
+from .tallies import FailedTurns, PatternTally
 
 _TYPES = {"agent": str, "activation": str, "says": str, "t": int, "us": int}
 
@@ -22,17 +33,21 @@ _TYPES = {"agent": str, "activation": str, "says": str, "t": int, "us": int}
 def mistakes_of(score: object) -> list[Mapping[str, Any]]:
     """The mistakes in a score; rows of another shape, as in a file of someone else, are left out.
 
-    Each has an agent and, maybe empty, its `counts` by event and its `origins`.
+    Each has an agent and, maybe empty, its `counts` and `errors` by event, and its `origins`.
     """
     rows = score.get("mistakes") if isinstance(score, Mapping) else ()
     return [
         {
             **row,
-            "counts": counts if isinstance(counts := row.get("counts"), Mapping) else {},
+            **{key: _mapping_of(row.get(key)) for key in ("counts", "errors")},
             "origins": _rows_of(row.get("origins"), "us", "says"),
         }
         for row in _rows_of(rows, "agent")
     ]
+
+
+def _mapping_of(value: object) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _rows_of(rows: object, *needed: str) -> list[Mapping[str, Any]]:
@@ -53,7 +68,7 @@ class AnswerFacts:
         place: str, private: bool, date: Callable[[int], str],
     ) -> None:  # fmt: skip
         self._run, self._state, self._score, self._cause = so_far, state, score, cause
-        self._can_try, self._injected = False, set[Any]()
+        self._can_try, self._injected = False, dict[str, Any]()
         self._place, self._private, self._origin = place, private, so_far.headline
         if self._origin and self._origin.stage == "answer" and self._score.get("complete"):
             self._origin = None  # the work was done by another agent
@@ -88,7 +103,11 @@ class AnswerFacts:
     def add_facts(self, injections: Iterable[Any], *, can_try: bool) -> None:
         """Add facts beside the trace: the acts of faults, and whether changes can be tried."""
         self._can_try = can_try
-        self._injected = {row["agent"] for row in _rows_of([*injections], "agent")}
+        rows = (row for row in injections if isinstance(row, Mapping))
+        acts = [
+            (row["agent"], row.get("what")) for row in rows if isinstance(row.get("agent"), str)
+        ]
+        self._injected = dict(reversed(acts))  # the first act of each
 
     @property
     def _guilty_holders(self) -> list[Holder]:
@@ -103,11 +122,93 @@ class AnswerFacts:
         """The origins of the mistakes."""
         return [row for mistake in self._mistakes for row in mistake["origins"]]
 
+    def _quoted(self, payload: object) -> str:
+        """The first words of a payload, in quotes; empty: it has none, or they are private."""
+        words = "" if payload is None or self._private else goal_text(payload)
+        task = self._run.run.task if self._run.run else None
+        if isinstance(payload, Mapping) and words == task:  # all messages of a task may name it
+            parts = {key: value for key, value in payload.items() if value != task}
+            words = one_line(value_text(parts).partition("; ")[0], MOST_GOAL)
+        return f"“{words}”" if words else ""
+
     def _question(self, activation: str) -> str:
         """The question of a waiting activation, in quotes; empty: not recorded, or private."""
-        asks = None if self._private else self._run.asks.get(activation, {}).get("asks")
-        words = "" if asks is None else goal_text(asks)
-        return f"“{words}”" if words else ""
+        return self._quoted(self._run.asks.get(activation, {}).get("asks"))
+
+    @property
+    def _answer_words(self) -> str:
+        """The first words of the accepted answer, in quotes; empty: a score tells of the answer."""
+        answer = self._run.answer
+        return self._quoted(answer.payload) if answer is not None and not self._score else ""
+
+    def _speaker(self, message: Emit | None) -> str:
+        """The agent of a message; empty: not known, or it came from outside."""
+        graph = self._run.graph
+        if graph is None or message is None:
+            return ""
+        return acting_agent(graph, message.by) or ""
+
+    def _given(self, failed: FailedTurns, agent: str) -> str:
+        """The message that a failed turn was given, and its sender; empty: unknown, or the task."""
+        given, sender = failed.given, self._speaker(failed.given)
+        words = self._quoted(given.payload) if given is not None else ""
+        is_task = given is not None and given.by is None and self._run.counts["requests"] == 1
+        if not words or is_task:
+            return ""
+        is_other = sender and sender != agent and not is_framework_node(sender)
+        return f" on {words}" + (f" from `{name(sender)}`" if is_other else "")
+
+    def _work_time(self, agent: str) -> str:
+        """How long an agent had worked when its turn was called off; empty: not known."""
+        end = self._called_off.get(agent)
+        began = self._run.began.get(end.activation) if end else None
+        return f" after {moment(end.us - began)} of work" if end and began is not None else ""
+
+    def _reason(self, agent: str) -> str:
+        """The reason why a turn was called off; empty: not known, or private."""
+        error = first_words(self._called_off[agent].error, MOST_ERROR)
+        return "" if self._private or error.endswith("CancelledError") else error
+
+    @property
+    def _stopper(self) -> str:
+        """The agent whose turn was called off before that of its caller failed."""
+        graph, origin = self._run.graph, self._origin
+        culprit = acting_agent(graph, origin.activation) if graph and origin else None
+        failed = self._run.failed.get(culprit or "")
+        return failed.awaited if failed and failed.awaited in self._called_off else ""
+
+    @property
+    def _thrown(self) -> dict[str, list[EventState]]:
+        """The work that agents threw away, and that an early answer lacks, by agent."""
+        by_agent: dict[str, list[EventState]] = {}
+        for event in self._tallies["ET"].thrown if "ET" in self._tallies else ():
+            by_agent.setdefault(base_name(next(iter(event.discarded_by), "")), []).append(event)
+        return {agent: events for agent, events in by_agent.items() if agent}
+
+    def _thrown_text(self, events: Sequence[EventState]) -> str:
+        """The first words of some messages, or their number."""
+        first = self._run.message(events[0].id) if len(events) == 1 else None
+        words = self._quoted(first.payload) if first is not None else ""
+        return words or counted(len(events), "message")
+
+    def _done(self) -> str:
+        """The agents that had ended their turns when a request failed; empty: none, or many."""
+        latest, callers = self._run.latest, self._run.callers
+        done = [
+            f"`{name(agent)}`" for agent in self._team
+            if agent in latest and latest[agent].error is None and agent not in callers
+            and agent not in self._run.failed and agent not in self._run.running.values()
+        ]  # fmt: skip
+        is_failed = not self._rings and (self._called_off or self._run.failed)
+        is_one = self._run.counts["requests"] == 1 and not self._run.counts["answered"]
+        return cut(done, most=MOST_NAMED) if is_failed and is_one else ""
+
+    @property
+    def _is_returned(self) -> bool:
+        """Whether a framework ended the request at a limit without raising an error."""
+        origin = self._origin
+        is_limit = origin and origin.stage == "request" and not origin.activation
+        return bool(is_limit and origin and origin.error and not origin.exception[0])
 
     def _shares(self) -> str:
         """The shares of wrong elements, of all agents behind a wrong answer."""
@@ -115,8 +216,12 @@ class AnswerFacts:
         figures = [100 * share for share in shares if isinstance(share, int | float) and share]
         if len(figures) < len(shares):
             return ""
+        if max(figures) > 100:  # of what was counted too often, a share says nothing
+            return f", {min(figures):.0f} % or more each" if min(figures) <= 100 else ""
         least, most = f"{min(figures):.0f}", f"{max(figures):.0f}"
-        return f", {f'{least} to ' if least != most else ''}{most} % each"
+        cancelled = self._mistakes[0].get("cancelled") if self._mistakes else 0
+        out = f" ({cancelled:,} errors cancel out)" if type(cancelled) is int and cancelled else ""
+        return f", {f'{least} to ' if least != most else ''}{most} % each{out}"
 
     def _activations(self) -> list[Any]:
         graph = self._run.graph
@@ -180,13 +285,10 @@ class AnswerFacts:
         listed = [f"`{agent}`" for agent in agents if agent not in without]
         return join_clauses(listed) if len(listed) <= MOST_LISTED else cut(listed)
 
-    def _last_words(self, ring: Ring | None) -> Emit | None:
-        """The latest message of an agent, of a ring if there is one; ``None``: unknown."""
-        graph = self._run.graph
+    def _last_words(self, agents: Collection[str]) -> Emit | None:
+        """The latest message with words of one of some agents; ``None``: unknown."""
         for message in reversed(self._run.messages):
-            speaker = acting_agent(graph, message.by) if graph is not None else None
-            agents = self._team if ring is None else ring.agents
-            if speaker is not None and speaker in agents:
+            if self._speaker(message) in agents and goal_text(message.payload):
                 return message
         return None
 

@@ -9,13 +9,24 @@ a record: an unknown part is shown as it is, on one line and cut.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
 from typing import Any, Literal
 
-from dig._util.text import anything, counted, cut, name, names, one_line, safe_text
+from dig._util.text import (
+    anything,
+    counted,
+    cut,
+    join_clauses,
+    name,
+    names,
+    one_line,
+    safe_text,
+    value_text,
+)
 from dig.errors import PART_ERRORS
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import FindingRow, Limits, base_name
@@ -251,24 +262,39 @@ def loss_text(graph: InteractionGraph, event: str, them: str = "") -> str:
 
 
 def missing_text(graph: InteractionGraph, unresolved: Any, uncovered: Any) -> str:
-    """The missing work of an answer, by sender; empty: there is none of agents.
+    """The missing work of an answer: where it lay, or whose it was; empty: there is none.
 
     Args:
         graph: The graph of the run.
         unresolved: The open work, as the evidence of ET has it.
         uncovered: The work that is not open and not in the answer, likewise.
     """
-    h = graph.history
-    for events, verb in ((unresolved, ""), (uncovered, "the work on ")):
-        ids = [*map(str, events)] if isinstance(events, Sequence) else []
-        numbers = [n for event in ids if (n := h.event(event)) is not None]
-        agents = cut(_agents(filter(None, map(h.sender, numbers))), most=MOST_NAMED)
-        if agents:
-            them = "it" if len(ids) == 1 else "them"
-            losses = {loss_text(graph, event, them) for event in ids} if verb else {""}
-            loss = f" ({losses.pop()})" if len(losses) == 1 and losses != {""} else ""
-            return f", without {verb}{counted(len(numbers), 'message')} of {agents}{loss}"
-    return ""
+    if open_work := count_open(graph, unresolved):
+        (agent, number), *others = open_work.most_common(MOST_NAMED)
+        were = f"{counted(number, 'message')} {'was' if number == 1 else 'were'}"
+        lying = [f"{were} still in front of {agent}", *(f"{n:,} of {a}" for a, n in others)]
+        return f", while {join_clauses(lying)}"
+    ids = [*map(str, uncovered)] if isinstance(uncovered, Sequence) else []
+    numbers = [n for event in ids if (n := graph.history.event(event)) is not None]
+    agents = cut(_agents(filter(None, map(graph.history.sender, numbers))), most=MOST_NAMED)
+    if not agents:
+        return ""
+    losses = {loss_text(graph, event, "it" if len(ids) == 1 else "them") for event in ids}
+    loss = f" ({losses.pop()})" if len(losses) == 1 and losses != {""} else ""
+    return f", without the work on {counted(len(numbers), 'message')} of {agents}{loss}"
+
+
+def count_open(graph: InteractionGraph, events: Any) -> Counter[str]:
+    """The number of the open events in front of each agent, or on the way to the agent."""
+    ids = [*map(str, events)] if isinstance(events, Sequence) else []
+    states = [graph.event(event) for event in ids if graph.knows(event)]
+    return Counter(a for state in states for a in _agents((*state.copies, *state.flight)))
+
+
+def list_thrown(graph: InteractionGraph, events: Any) -> list[str]:
+    """The events that agents threw away."""
+    ids = [*map(str, events)] if isinstance(events, Sequence) else []
+    return [e for e in ids if graph.knows(e) and graph.event(e).cause == "discarded"]
 
 
 def _agents(agents: Any) -> list[str]:
@@ -279,14 +305,24 @@ def goal_text(payload: Any) -> str:
     """The first sentence of a request: of the payload's goal, or else of the longest text."""
     goal = payload.get("goal") if isinstance(payload, Mapping) else None
     text = goal or max(islice(texts_in(payload), 50), key=len, default="")
+    if not text and isinstance(payload, int | float | Mapping | list):
+        return one_line(value_text(payload), MOST_GOAL) if payload else ""
     first = one_line(text, 400).partition(". ")[0].rstrip(".")
     return one_line(first, MOST_GOAL)
 
 
-def dollars_in(usage: object) -> float:
-    """The money in some usage, which may be nested, by model for instance."""
-    if not isinstance(usage, Mapping):
-        return 0.0
-    dollars: Any = usage.get("cost_usd")
-    is_sum = isinstance(dollars, int | float) and 0 < dollars < 1e12  # a trace may hold anything
-    return (float(dollars) if is_sum else 0.0) + sum(map(dollars_in, usage.values()))
+def sums_in(usage: object) -> Counter[str]:
+    """The `tokens` and the `dollars` in some usage, which may be nested, by model for instance."""
+    sums = Counter[str]()
+    for key, value in usage.items() if isinstance(usage, Mapping) else ():
+        kind = _SPENT.get(key)
+        if kind and type(value) in (int, float) and 0 < value < 1e12:  # it may be anything
+            sums[kind] += value
+        sums.update(sums_in(value))
+    return sums
+
+
+_SPENT = {
+    "cost_usd": "dollars", "input_tokens": "tokens", "output_tokens": "tokens",
+    "prompt_tokens": "tokens", "completion_tokens": "tokens",
+}  # fmt: skip

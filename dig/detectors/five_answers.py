@@ -9,7 +9,6 @@ The terminal, the page, lists of runs, checks, notebooks, alerts and exports all
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,12 +18,12 @@ from dig.graph.words import MOST_NAMED, moment
 from .advice import Advice
 from .answers import FailureStep, FiveAnswers, Grade, InvolvedAgent
 from .describe import goal_text, pattern_title
-from .headline import MODEL_CALLS, acting_agent
-from .holders import Holder
-from .patterns import BY_NAME
+from .headline import acting_agent
+from .involved import act_text, since_text
 from .rings import Ring
-from .run_so_far import CANCELLED, EARLY, UNANSWERED, FailedTurns, PatternTally, RunSoFar
+from .run_so_far import CANCELLED, EARLY, MOST_MESSAGES, UNANSWERED, RunSoFar
 from .spending_limits import UNITS
+from .tallies import PatternTally
 
 MOST_STEPS = 6
 NO_ANSWER = ("ended by an error", CANCELLED, UNANSWERED)
@@ -88,7 +87,8 @@ class _Writer(Advice):
         run = self._run
         if self._waiting:
             return "Waits", "open"
-        if self._origin and self._origin.stage == "request":
+        is_only = not self._session or run.counts["requests"] < 2
+        if self._origin and self._origin.stage == "request" and is_only:
             return "Failed", "bad"
         if self._session:
             return self._session_verdict()
@@ -147,6 +147,12 @@ class _Writer(Advice):
             says = self._origin.private if self._private else self._origin.says
             is_known = self._origin.activation or not self._holders
             cause = "" if is_known else f"; {self._blame()}"
+            if self._stopper:
+                time = self._work_time(self._stopper)
+                cause = f"; `{name(self._stopper)}` was called off{time}"
+            request = self._run.unanswered.get(self._origin.event)
+            if request and not self._private and self._run.counts["requests"] > 1:
+                cause += f"; “{request}” has no answer"
             return f"{verdict}: {says}{cause}."
         if self._waiting:
             us = min(activation.us_start for activation in self._waiting)
@@ -162,7 +168,9 @@ class _Writer(Advice):
             return f"Cancelled by the caller at {moment(us)}; {agents} {were} working."
         head = f"{verdict}, {moment(self._run.us)} so far"
         if grade != "open":
-            head = f"{verdict} after {moment(self._run.us)}"
+            is_answered = self._run.counts["answered"] == self._run.counts["requests"] == 1
+            us = self._run.us_answered if self._session and is_answered else self._run.us
+            head = f"{verdict} after {moment(us)}"
         if self._is_gone:
             head = f"{verdict} at {moment(self._run.us)} or later"
             if self._deserted:
@@ -182,6 +190,12 @@ class _Writer(Advice):
             early = f"{cause}; " if self._is_short else ""
             named = {culprit.agent} if culprit and self._is_short else set[str]()
             cause = f"{early}{self._list_miscounting(named)} miscounted{self._shares()}"
+        if culprit and "ET" in self._tallies and (not self._mistakes or self._is_short):
+            for agent, number in self._count_lost().most_common(1):
+                cause = f"`{name(agent)}` left with {counted(number, 'message')}, and then {cause}"
+            others = [a for a in self._tallies["ET"].agents if a != culprit.agent][:1]
+            for agent in others if culprit.agent in map(name, self._thrown) else ():
+                cause = f"{cause}, and then `{name(agent)}` submitted too early"
         if not cause or (self._run.partial and not culprit):
             return f"{head}. Nothing went wrong." if grade in ("good", "unknown") else f"{head}."
         healing = "; the monitor mended that" if self._run.heals and grade == "good" else ""
@@ -195,7 +209,7 @@ class _Writer(Advice):
         """The holders at fault, with the amount of work and the moment."""
         holders = self._guilty_holders or self._holders[:1]
         if len(holders) == 1:
-            return f"`{holders[0].agent}` {_since(holders[0])}"
+            return f"`{holders[0].agent}` {since_text(holders[0])}"
         agents = join_clauses([f"`{name(holder.agent)}`" for holder in holders])
         number = counted(sum(holder.number for holder in holders), "message")
         since = [holder.end.us for holder in holders if holder.end]
@@ -213,7 +227,11 @@ class _Writer(Advice):
             for agent, end in self._run.cancelled.items()
             if agent not in self._called_off and not self._origin
         ]
-        sentences = [self._end(), self._quality(), *resumed, *self._run.late_turns.texts()]
+        done = [f"Done until then: {self._done()}."] if self._done() else []
+        returned = "No error was raised: the caller was given what had been said so far."
+        back = [returned] if self._is_returned and not self._run.limit else []
+        late = self._run.late_turns.texts()
+        sentences = [self._end(), self._quality(), *done, *back, *resumed, *late]
         return " ".join(filter(None, sentences))
 
     def _end(self) -> str:
@@ -234,7 +252,8 @@ class _Writer(Advice):
             return f"A partial answer was accepted after {length}: the team was {run.partial}."
         if run.finish.outcome == "submitted":
             lacks = "" if not run.is_early or self._score else _LACKING
-            return f"An answer was accepted after {length}{lacks}."
+            words = f": {self._answer_words}" if self._answer_words else ""
+            return f"An answer was accepted after {length}{lacks}{words}."
         end = _ENDS[run.finish.outcome]
         if run.finish.outcome == "stopped" and run.limit:
             end = f"The run was {run.limit},"
@@ -248,10 +267,9 @@ class _Writer(Advice):
             return ""
         if self._score.get("valid") is False:
             return f"It is not valid: {self._score.get('reason') or 'no reason is given'}."
-        return str(
-            self._score.get("says")
-            or ("" if self._session else "No one checked whether it is right.")
-        )
+        is_many = self._session and self._run.counts["requests"] > 1
+        unchecked = "" if is_many or self._origin else "No one checked whether it is right."
+        return str(self._score.get("says") or unchecked)
 
     def _requests(self) -> str:
         requests, states = self._run.counts["requests"], self._run.requests
@@ -262,13 +280,15 @@ class _Writer(Advice):
                 end = "not answered yet"
             if requests == 1:
                 partial = f": the team was {self._run.partial}" if self._run.partial else ""
+                if state.startswith("answered") and self._answer_words:
+                    partial += f"{',' if partial else ':'} {self._answer_words}"
                 is_told = state not in NO_ANSWER or end == "not answered yet"
                 none = "The" if is_told else "There is no answer: the"
                 is_open = "It goes on: " if self._waiting else ""
                 text = f"{none} request was {end}{partial}."
                 return f"{is_open}{text[0].lower() if is_open else text[0]}{text[1:]}"
             if number == requests:
-                return f"All {requests:,} requests were {end}."
+                return f"{'Both' if requests == 2 else f'All {requests:,}'} requests were {end}."
             parts.append(f"{number:,} {'was' if number == 1 else 'were'} {end}")
         if not parts:
             return "There was no request."
@@ -296,9 +316,18 @@ class _Writer(Advice):
             for holder in self._holders if holder.end and holder.agent not in self._run.failed
         ]  # fmt: skip
         steps += self._mistake_steps()
+        steps += [
+            FailureStep(
+                0, min(event.us_lost for event in events),
+                f"{name(agent)} threw {self._thrown_text(events)} away{self._fault(agent)}",
+            )
+            for agent, events in self._thrown.items()
+        ]  # fmt: skip
         for agent, failed in self._run.failed.items():
             error = "" if self._private else f": {failed.error}"
-            says = f"{name(agent)} {self._failed(agent, failed)}{error}"
+            first = ", the first" if failed.number > 1 and self._given(failed, agent) else ""
+            says = f"{name(agent)} {self._failed(agent, failed)}{first}"
+            says += f"{self._given(failed, agent)}{error}"
             if failed.number > 1:
                 says += f" (the latest at {moment(failed.us_latest)})"
             holder = next((holder for holder in self._holders if holder.agent == agent), None)
@@ -308,9 +337,9 @@ class _Writer(Advice):
                 says += "; its work went on"
             steps.append(FailureStep(failed.t, failed.us, says))
         steps += [
-            FailureStep(end.t, end.us, f"a turn of {name(agent)} was called off")
+            FailureStep(end.t, end.us, self._called_off_text(agent))
             for agent, end in self._called_off.items()
-            if not (steps or self._origin)
+            if agent == self._stopper or not (steps or self._origin)
         ]
         steps += [*self._last_steps(), *map(self._ring_step, self._rings)]
         steps.sort(key=lambda step: (step.us, step.t))
@@ -327,10 +356,11 @@ class _Writer(Advice):
         """The first miscount of the run."""
         for row in sorted(self._mistakes, key=_moment)[:1]:
             worst = self._mistakes[0]
-            says = f"{name(worst['agent'])} {_act(worst)}"
+            says = f"{name(worst['agent'])} {act_text(worst)}"
             if len(self._mistakes) > 1:
                 agents = f"{self._list_miscounting(is_short=True)} miscounted{self._shares()}"
-                says = f"from here on {agents}, the most: {says}"
+                at = "" if worst is row else f", at {moment(worst.get('us', 0))}"
+                says = f"from here on {agents}, the most{at}: {says}"
             yield FailureStep(row.get("t", 0), row.get("us", 0), says)
 
     def _last_steps(self) -> Iterator[FailureStep]:
@@ -344,10 +374,19 @@ class _Writer(Advice):
             yield FailureStep(limited.t, limited.us, says)
         culprit = acting_agent(graph, origin.activation) if graph and origin else None
         if origin and (culprit not in self._run.failed or origin.stage == "answer"):
-            # The words of an error without an agent stand in the headline, and that is enough.
-            says = origin.private if self._private or not origin.activation else origin.says
+            # An error stands in the headline, or in a step of its own.
+            is_told = not origin.activation or culprit in self._run.failed
+            says = origin.private if self._private or is_told else origin.says
+            if limited is not None and not self._private:
+                # The first half tells of the limit, which has a step of its own.
+                asked = self._run.asked_last
+                words = self._quoted(asked.payload) if asked is not None else ""
+                says = origin.says.partition(", and ")[2] or says
+                says = says.removesuffix(f", at {moment(origin.us)}")
+                says += f": {words}" if words and " but asked " in says else ""
             says = says.removesuffix(f", at {moment(origin.us)}")
-            says += "" if origin.activation or self._rings else self._said_last()
+            is_spoken = origin.activation or self._rings or limited
+            says += "" if is_spoken else self._said_last()
             yield FailureStep(origin.t, origin.us, says)
         if finish and finish.outcome == "timeout" and not (self._run.running or self._holders):
             says = "the last turn ended, and no agent went on"
@@ -356,7 +395,9 @@ class _Writer(Advice):
             wait = self._run.asks.get(self._deserted[0].id, {})
             us = wait.get("us", self._deserted[0].us_start)
             end = "the last record" if self._is_gone else "the end of the session"
-            says = f"{self._list_waiting('waited')}, to {end} at {moment(self._run.us)}"
+            waited = moment(self._run.us - us)
+            until = f"{waited} later came {end}" if self._run.us > us else f"that is {end}"
+            says = f"{self._list_waiting('waited')}; {until}"
             yield FailureStep(wait.get("t", 0), us, says)
         elif graph is not None and self._is_gone:
             says = f"when and why the process ended is not recorded; {self._list_working()}"
@@ -375,129 +416,30 @@ class _Writer(Advice):
         return cut(texts, most=MOST_NAMED + 1) or "no agent was at work"
 
     def _ring_step(self, ring: Ring) -> FailureStep:
+        said = "" if self._run.limit else self._said_last(ring)
+        messages = self._run.messages
         ends = [self._run.latest[agent] for agent in ring.agents if agent in self._run.latest]
         last = max(ends, key=lambda end: end.us, default=self._origin)
-        t, us = (last.t, last.us) if last else (0, self._run.us)
-        return FailureStep(t, us, ring.remark.removesuffix(".") + self._said_last(ring))
+        first = next((m for m in messages if self._speaker(m) in ring.agents), None)
+        # A ring is the reason of what comes after it, so it stands where it began.
+        is_whole = len(messages) < MOST_MESSAGES and first is not None
+        start = first if is_whole else last
+        t, us = (start.t, start.us) if start else (0, self._run.us)
+        says = ring.text()
+        if ring.rounds:
+            says = f"{join_clauses([*map(name, ring.agents)])} have gone round {ring.rounds} times"
+        return FailureStep(t, us, f"{'from here on ' * is_whole}{says}, without an answer{said}")
 
     def _said_last(self, ring: Ring | None = None) -> str:
         """The last words of an agent, of a ring if there is one; empty: not known, or private."""
-        spoken = self._last_words(ring)
-        if spoken is None or self._private or self._run.graph is None:
+        spoken = self._last_words(ring.agents if ring else self._team)
+        if spoken is None or self._private:
             return ""
-        words, speaker = goal_text(spoken.payload), acting_agent(self._run.graph, spoken.by)
+        words, speaker = goal_text(spoken.payload), self._speaker(spoken)
         equal = [m for m in self._run.messages if m.payload == spoken.payload]
-        number = sum(acting_agent(self._run.graph, message.by) == speaker for message in equal)
+        number = sum(self._speaker(message) == speaker for message in equal)
         often = f"{number} times" if number > 1 else "last"
         return f"; `{name(speaker)}` said {often}: “{words}”" if words else ""
-
-    def _failed(self, agent: str, failed: FailedTurns) -> str:
-        turns = self._run.turns[agent]
-        text = "failed" + (f" {failed.number:,} of {turns:,} turns" if turns > 1 else "")
-        return text + self._fault(agent)
-
-    def _departure(self, agent: str) -> str:
-        return f"left the team{self._fault(agent)}"
-
-    def _fault(self, agent: str) -> str:
-        return " (a fault put in on purpose)" if agent in self._injected else ""
-
-    def _who(self) -> Iterator[InvolvedAgent]:
-        """The agents behind the failure: named by a diagnosis, failed, and in findings."""
-        parts, first, waiting = dict[str, list[str]](), dict[str, str](), list[str]()
-        if self._cause.get("agent"):
-            parts[str(self._cause["agent"])] = ["named by the diagnosis"]
-        for mistake in [] if self._is_short else self._mistakes[:2]:
-            parts.setdefault(str(mistake["agent"]), []).append(_act(mistake))
-            first[str(mistake["agent"])] = str(mistake.get("activation") or "")
-        worst_first = sorted(self._run.failed.items(), key=lambda item: -item[1].number)
-        for agent, failed in [row for row in worst_first if row[0] not in self._recovered]:
-            parts.setdefault(agent, []).append(self._failed(agent, failed))
-            first.setdefault(agent, failed.activation)
-        for agent, says in self._missing_branches() if "ET" in self._tallies else ():
-            parts.setdefault(agent, []).append(says)
-        for pattern, tally in self._tallies.items():
-            row = BY_NAME.get(pattern)
-            role = row.role if row else f"is named by {name(pattern)}"
-            for holder in [] if tally.holders is not self._holders else self._holders:
-                if not holder.waits_for:
-                    parts.setdefault(holder.agent, []).append(_since(holder))
-                    first.setdefault(holder.agent, holder.end.activation if holder.end else "")
-            if role.startswith("waits"):
-                waiting += [] if tally.holders else tally.agents
-                continue
-            for agent, number in tally.agents.most_common(MOST_NAMED):
-                if pattern == "ER":  # a finding tells of many
-                    number = self._run.handed_on[agent] or number
-                times = f" {number:,} times" if number > 1 else ""
-                parts.setdefault(agent, []).append(f"{role}{times}{self._fault(agent)}")
-        for agent, leave in self._departures.items():
-            parts.setdefault(agent, []).append(f"{self._departure(agent)} at {moment(leave.us)}")
-        for mistake in self._mistakes if self._is_short else self._mistakes[2:]:
-            parts.setdefault(str(mistake["agent"]), []).append(_act(mistake))
-        for holder in self._holders if not self._tallies else ():
-            if not holder.waits_for:
-                parts.setdefault(holder.agent, []).append(_since(holder))
-        for agent, deeds in parts.items():
-            yield InvolvedAgent(name(agent), join_clauses(deeds), True, first.get(agent, ""))
-        yield from self._bystanders(parts)
-        is_late = self._run.finish and self._run.finish.outcome == "timeout" and not parts
-        open_work = self._count_left() if waiting or is_late else Counter[str]()
-        if self._origin and not (parts or open_work):  # a limit of the framework
-            yield from self._busiest(2)
-        if self._run.limit and not (self._origin or parts):
-            yield from self._busiest(MOST_NAMED)
-        yield from self._unfinished(parts)
-        for agent in dict.fromkeys(waiting or open_work):
-            work = f"waits, with {counted(open_work[agent], 'message')} in front of it"
-            if agent not in parts:
-                yield InvolvedAgent(name(agent), work if open_work[agent] else "waited", False)
-
-    def _unfinished(self, parts: Mapping[str, Any]) -> Iterator[InvolvedAgent]:
-        """The agents called off, waiting, or at work to the end."""
-        for agent in [*self._called_off] if not (parts or self._origin) else []:
-            yield InvolvedAgent(name(agent), "was called off", False)
-        for activation in self._deserted:
-            verb = "waits" if self._waiting else "waited to the end"
-            yield InvolvedAgent(name(activation.agent), verb, False, activation.id)
-        deserted = {activation.agent for activation in self._deserted}
-        is_over = self._is_gone or (self._session and self._run.finish)
-        running = self._run.running.values() if is_over else ()
-        unfinished = [a for a in dict.fromkeys(running) if a not in parts and a not in deserted]
-        for n, agent in enumerate(unfinished[:MOST_NAMED]):
-            more = len(unfinished) - MOST_NAMED if n == MOST_NAMED - 1 else 0
-            further = f", nor did {counted(more, 'more agent')}" if more > 0 else ""
-            since = self._working.get(agent)
-            did = "did not end its turn"
-            if self._is_gone and since is not None:
-                did = f"was at work since {moment(since)}"
-            yield InvolvedAgent(name(agent), f"{did}{further}", False)
-
-    def _missing_branches(self) -> Iterator[tuple[str, str]]:
-        """The dropped handoffs, and the joins without a turn, by agent."""
-        for agent, to in self._run.dropped.items():
-            yield agent, f"handed over to {to}, too, which was dropped"
-        for agent, awaited in self._run.awaited.items():
-            yield agent, f"never ran, since it waited for {cut(awaited, most=MOST_NAMED)}"
-
-    def _bystanders(self, parts: Mapping[str, Any]) -> Iterator[InvolvedAgent]:
-        """The agents hit by others, and the agents with failed turns that went on."""
-        for holder in self._holders:
-            if holder.waits_for and holder.agent not in parts:
-                yield InvolvedAgent(name(holder.agent), _since(holder), False)
-        for agent in [agent for agent in self._recovered if agent not in parts]:
-            failed = self._run.failed[agent]
-            says = f"{self._failed(agent, failed)}; its work went on"
-            yield InvolvedAgent(name(agent), says, False, failed.activation)
-
-    def _busiest(self, most: int) -> Iterator[InvolvedAgent]:
-        is_of_calls = self._origin and self._origin.error.startswith(MODEL_CALLS)
-        calls = ", with all the model calls that the limit allows" if is_of_calls else ""
-        dollars = self._run.dollars
-        for agent, turns in self._run.turns.most_common(most):
-            spent = f" for ${dollars.get(agent, 0):,.2f}" if dollars else ""
-            says = f"took {counted(turns, 'turn')}{calls}{spent}"
-            yield InvolvedAgent(name(agent), says, False)
 
     # --- the task and the cost ---
 
@@ -527,21 +469,13 @@ def _moment(row: Mapping[str, Any]) -> tuple[int, int]:
     return row.get("us", 0), row.get("t", 0)
 
 
-def _since(holder: Holder) -> str:
-    """The deed of an agent with work in front of it, and its moment."""
-    return f"{holder.says} from {moment(holder.end.us)} on" if holder.end else holder.says
-
-
-def _act(row: Mapping[str, Any]) -> str:
-    """A mistake behind a wrong answer, in words."""
-    return one_line(row.get("says") or "made a mistake")
-
-
 def _overspent(detail: Mapping[str, Any]) -> str:
     """The sum beyond the limit in the incident `budget`; empty: none."""
     try:
-        spent = UNITS[detail["limit"]].format(detail["spent"])
-        return f" ({spent} spent)" if detail["spent"] > detail["most"] else ""
+        unit, digits = UNITS[detail["limit"]], 1 if detail["limit"] == "seconds" else 2
+        spent = unit.format(round(detail["spent"], digits))
+        is_more = detail["spent"] > detail["most"] and spent != unit.format(detail["most"])
+        return f" ({spent} spent)" if is_more else ""
     except (KeyError, TypeError, ValueError):  # a trace may hold anything
         return ""
 
@@ -557,7 +491,11 @@ def _take_loss(origins: list[Mapping[str, Any]], tally: PatternTally) -> Mapping
 def _tally_text(pattern: str, tally: PatternTally, origin: Mapping[str, Any], fault: str) -> str:
     """A pattern in plain words, with the name and the number of findings behind."""
     times = f", {tally.number:,} times" if tally.number > 1 else ""
-    loss = one_line(origin.get("says")) if origin else f"{tally.loss}{fault}"
+    is_apart = tally.loss and times and moment(tally.us_latest) != moment(tally.us)
+    times += f" (the latest loss at {moment(tally.us_latest)})" if is_apart else ""
+    # A fault that was put in is the reason, whatever a trace has to say.
+    loss = f"{tally.loss.partition(', since ')[0] if fault else tally.loss}{fault}"
+    loss = one_line(origin.get("says")) if origin else loss
     plain = tally.plain.removeprefix("some work was lost: ") if loss else tally.plain
     return f"{f'{loss}; ' if loss else ''}{plain}: {pattern_title(pattern)}{times}"
 

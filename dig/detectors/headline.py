@@ -77,7 +77,7 @@ class Headlines:
         self._never_ran: dict[str, str] = {}  # event -> the agent that it was taken back from
         self.awaited: dict[str, list[str]] = {}  # agent that never ran -> whom it waited for
         self._stopped: dict[str, None] = {}  # the requests at a limit of their budget
-        self._asked_last = ""  # the latest message after that
+        self.asked_last = ""  # the latest message after that
 
     def look(self, record: Record) -> None:
         """Take note of an error, a request, or an agent without a turn."""
@@ -86,7 +86,7 @@ class Headlines:
         elif isinstance(record, Emit) and record.by is None:
             _remember(self._posed, record.event, record.us)
         elif isinstance(record, Emit) and record.type != records.NOTICE:
-            self._asked_last = record.event
+            self.asked_last = record.event
         elif isinstance(record, IncidentRow) and record.what in (NEVER_RAN, records.BUDGET):
             detail = record.detail if isinstance(record.detail, Mapping) else {}
             for event in detail.get("events") or ():
@@ -154,9 +154,10 @@ class Headlines:
         # A budget does not count activations, so their number would only contradict its turns.
         if cause == "limit" and str(finding.subject.get("event")) in self._stopped:
             stop = words.partition(": ")[2] or f"the {noun} ended at the limit of its budget"
-            n, agent = graph.history.event(self._asked_last), self._never_ran.get(self._asked_last)
+            n, agent = graph.history.event(self.asked_last), self._never_ran.get(self.asked_last)
             if agent and n is not None and sources and not graph.sources_of(n).isdisjoint(sources):
-                stop += f"; `{name(base_name(agent))}` was asked again instead"
+                asked = f"`{name(base_name(agent))}`"
+                stop += f", but asked {asked} again" if words else f"; {asked} was asked again"
             return f"{stop}, {at}"
         if cause == "limit":
             h = graph.history

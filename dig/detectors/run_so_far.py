@@ -8,131 +8,38 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
-from dig._util.text import MOST_LISTED, counted, first_words, name, one_line, value_text
+from dig._util.text import first_words, name, one_line
 from dig.graph import records
 from dig.graph.graph import InteractionGraph
 from dig.graph.history import CONSUMED as TAKEN
 from dig.graph.history import FINAL
 from dig.graph.turns import TurnStarts
-from dig.graph.words import MOST_REASON, REMARK, healing_kind, moment
+from dig.graph.words import MOST_REASON, REMARK, healing_kind
 
 from .describe import (
     SILENCED,
-    Worth,
-    dollars_in,
+    count_open,
     goal_text,
+    list_thrown,
     loss_text,
     missing_text,
     plain_text,
-    recorded_finding,
+    sums_in,
     worth,
 )
 from .finding import Finding, is_rivals, responsible_agents
 from .headline import Headline, Headlines, acting_agent, answered_by, is_framework_node, worst
-from .holders import Holder, list_holders
-from .mended import CONSUMED, Mending
+from .holders import list_holders
+from .mended import CONSUMED
 from .spending_limits import limit_text
+from .tallies import Errors, FailedTurns, LateTurns, PatternTally, Tallies
 
-MOST_ERRORS = 1_000  # whose mending is followed
 MOST_AGENTS = 1_000
 MOST_ANSWERS = 1_000
 MOST_INPUTS = 10_000  # of turns that used nothing
-MOST_MESSAGES = 8
-
-
-class PatternTally:
-    """The findings of a pattern: the number, the agents, and the first in words.
-
-    Of the first standstill it has the agents with work in front of them, as they were then; of the
-    first lost work the loss, and the moment of that.
-    """
-
-    __slots__ = ("agents", "holders", "loss", "number", "plain", "t", "us")
-
-    def __init__(self, finding: Finding | records.FindingRow, plain: str) -> None:
-        """Begin with the first finding, without counting."""
-        self.t, self.us, self.plain = finding.t, finding.us, plain
-        self.number, self.agents = 0, Counter[str]()
-        self.holders: list[Holder] = []
-        self.loss = ""
-
-
-class FailedTurns:
-    """The failed turns of an agent: the number, the first, and the moment of the latest."""
-
-    __slots__ = ("activation", "error", "number", "t", "us", "us_latest")
-
-    def __init__(self, t: int, us: int, activation: str, error: str) -> None:
-        """Begin with the first turn, without counting."""
-        self.t, self.us, self.activation, self.error = t, us, activation, error
-        self.number, self.us_latest = 0, us
-
-
-class LateTurns:
-    """Follows the records of a run, and describes turns after the end of a request."""
-
-    def __init__(self) -> None:
-        """Begin without a turn."""
-        self._turns: dict[object, str] = {}  # activation -> sentence, without its end
-        self._number = 0
-
-    def look(self, record: records.Record) -> None:
-        """Take a record into account."""
-        if type(record) is records.End:
-            if record.usage and record.activation in self._turns:
-                self._turns[record.activation] += f"; {value_text(record.usage)}"
-        elif type(record) is records.IncidentRow and record.what == records.WORK_AFTER_ANSWER:
-            detail = record.detail if isinstance(record.detail, Mapping) else {}
-            self._number += 1
-            if len(self._turns) < MOST_LISTED:
-                agent, turn = detail.get("agent"), name(detail.get("activation"))
-                when = f"still worked at {moment(record.us)}, after its request was over"
-                self._turns[turn] = f"`{name(agent)}` {when} ({turn}"
-
-    def texts(self) -> list[str]:
-        """Describe the first turns in a sentence each, and count the others."""
-        more = self._number - len(self._turns)
-        remainder = [f"{counted(more, 'more turn')} did so."] if more else []
-        return [f"{sentence})." for sentence in self._turns.values()] + remainder
-
-
-Tallies = dict[Worth, dict[str, PatternTally]]
-"""The tallies of a run's findings, by severity and pattern."""
-
-
-class Errors:
-    """Counts the errors of a run, silenced ones left out, and the mended errors.
-
-    Attributes:
-        number: The number of errors.
-    """
-
-    def __init__(self) -> None:
-        """Begin without an error."""
-        self.number = 0
-        self._mending: Mending | None = None  # the first error makes it
-
-    def look(self, graph: InteractionGraph, record: records.Record) -> None:
-        """Take a record into account, after the graph was changed."""
-        if self._mending is not None:
-            self._mending.look(graph, record)
-
-    def add(self, graph: InteractionGraph, finding: Finding | records.FindingRow) -> None:
-        """Take a new error into account."""
-        self.number += 1
-        self._mending = self._mending or Mending()
-        if len(self._mending.mended) < MOST_ERRORS:
-            with suppress(AttributeError, TypeError):  # of a user's detector of the same name
-                self._mending.add(graph, recorded_finding(finding))
-
-    @property
-    def unmended(self) -> int | None:
-        """The number of unmended errors; ``None``: there are more than are followed."""
-        mended = self._mending.mended.count(True) if self._mending else 0
-        return None if self.number > MOST_ERRORS else self.number - mended
+MOST_MESSAGES = 200
 
 
 class RunSoFar:
@@ -140,19 +47,25 @@ class RunSoFar:
 
     Attributes:
         run: The first record; finish: the last one, if the run has ended.
-        us: The moment of the latest record; ended_us: that of the latest end of a turn.
+        us: The moment of the latest record; ended_us: that of the latest end of a turn;
+            us_answered: that of the latest accepted answer.
         goal: The first words of the first request.
         agents: The names of the agents, the first thousand.
         starts_turn: Whether a turn starts with the latest record.
         turns: The number of turns, by agent; failed: those that ended with an error of its own.
-        dollars: The money in the usage of an agent's turns, by agent.
+        spent: The tokens and the dollars in the usage of an agent's turns, by agent.
         handed_on: The number of events that an agent handed on, by agent.
         dropped: The target of the latest handoff that was not carried out, by agent.
-        cancelled: The latest turn that was called off, by agent.
+        cancelled: The latest turn that was called off, by agent; called_off: their number;
+            callers: the agents that waited for such turns.
         latest: The end of the latest turn, by agent; a thousand.
         departures: The latest departure of an agent, by agent.
-        messages: The latest messages of agents, with their payloads.
-        running: The agents of the turns in progress, by activation; asks: the waits with questions.
+        messages: The latest messages and requests, with their payloads; answer: the latest answer
+            that was accepted.
+        running: The agents of the turns in progress, by activation; asks: the waits with questions;
+            waited: of a wait that is over, its activation and its length, by agent.
+        began: The beginning of turns in progress and of those called off, by activation.
+        unanswered: The first words of requests that ended without an answer, by request.
         counts: The numbers of requests by their end, of turns, and of messages.
         recorded, raised: The findings of the trace, and those of detectors of today.
         heals: The first and the latest intervention of each kind; healed: their numbers;
@@ -192,7 +105,7 @@ class RunSoFar:
         self.is_imported = False
         self.skipped: list[str] = []
         self.agents: dict[str, None] = {}
-        self.us = self.ended_us = 0
+        self.us = self.ended_us = self.us_answered = 0
         self.latest: dict[str, records.End] = {}
         self.messages = deque[records.Emit](maxlen=MOST_MESSAGES)
         self.running: dict[str, str] = {}  # activation -> agent
@@ -202,15 +115,22 @@ class RunSoFar:
         self.goal = self.refused = ""
         self.turns: Counter[str] = Counter()  # by agent
         self.handed_on: Counter[str] = Counter()  # by agent
-        self.dollars: dict[str, float] = defaultdict(float)  # by agent
+        self.spent: dict[str, Counter[str]] = defaultdict(Counter)  # by agent
+        self.answer: records.Emit | None = None
+        self.waited: dict[str, tuple[str, int]] = {}  # by agent
+        self.began: dict[str, int] = {}  # by activation
+        self.unanswered: dict[str, str] = {}  # by request
         self.failed: dict[str, FailedTurns] = {}  # by agent
         self.dropped: dict[str, str] = {}
         self.cancelled: dict[str, records.End] = {}  # the latest turn that was called off, by agent
+        self.called_off = Counter[str]()  # by agent
+        self.callers: dict[str, None] = {}
         self._error: records.End | None = None  # the latest end of an activation, if it failed
         # By turn that used nothing the inputs that nobody has used since; and the other way round.
         self._unused: dict[str, set[str]] = {}
         self._unused_by: dict[str, list[str]] = {}
         self._erred: set[str] = set()  # requests that ended by an error
+        self._remembered: set[str] = set()  # those behind the latest answer by memory alone
         self._early: set[str] = set()  # answers that lack work
         self._failed: dict[str, str] = {}  # answers that are errors: `failed` or `cancelled`
         self._noted = set[str | None]()  # the event of the latest intervention
@@ -262,14 +182,18 @@ class RunSoFar:
 
     def _emit(self, record: records.Emit) -> None:
         self.counts["messages"] += 1
+        self.messages.append(record)
         if record.by is not None:
-            self.messages.append(record)
             self._note_dropped(record)
         if record.by is None or self.limit:  # what the last turn at a limit asks for, too
             self._headlines.look(record)
+        if not self.goal and record.type != records.NOTICE:
+            # A framework may pass a request on in words that the request itself does not have.
+            speaker = acting_agent(self.graph, record.by) if self.graph is not None else None
+            if record.by is None or is_framework_node(speaker or ""):
+                self.goal = goal_text(record.payload)
         if record.by is None and record.type != records.NOTICE:
             self.counts["requests"] += 1
-            self.goal = self.goal or goal_text(record.payload)
         elif record.final and self._error and record.by == self._error.activation:
             self._failed[record.event] = "cancelled" if self._error.cancelled else "failed"
 
@@ -283,6 +207,7 @@ class RunSoFar:
 
     def _deliver(self, record: records.Deliver) -> None:
         if record.to is None:
+            self.answer, self.us_answered = self.message(record.event), record.us
             self.is_early = record.event in self._early
             # A note beside this very answer came too late for it.
             self.came_after = record.event not in self._noted or self._has_acted
@@ -297,6 +222,10 @@ class RunSoFar:
                 if len(answers) > MOST_ANSWERS:  # those that were sent back never come here
                     answers.clear()
 
+    def message(self, event: object) -> records.Emit | None:
+        """One of the latest messages, with its payload; ``None``: it is not among these."""
+        return next((m for m in reversed(self.messages) if m.event == event), None)
+
     def _count_answered(self, answer: str) -> int:
         """The number of requests behind the latest accepted answer."""
         if self.graph is None or not (self.run and self.run.session):
@@ -306,14 +235,15 @@ class RunSoFar:
 
     def _count_remembered(self, answer: str) -> int:
         """The failed requests behind an answer by the memory of its agent alone: not answered."""
-        graph = self.graph
+        graph, self._remembered = self.graph, set()
         if graph is None or not self._erred:
             return 0
         answered = self._erred & {*answered_by(graph, answer)}
         n = graph.history.event(answer)
         own = {*graph.source_ids(graph.sources_of(n))} if n is not None else set[str]()
         self._erred -= answered
-        return len(answered - own)
+        self._remembered = answered - own
+        return len(self._remembered)
 
     def _accept(self, answer: str) -> None:
         """Forget the failures before an accepted answer; an answer may also lack work."""
@@ -324,7 +254,7 @@ class RunSoFar:
         answered = answered_by(graph, answer) if is_session and self._failing else []
         if not self.is_early:
             self._worse &= {*CONSUMED, "STALL"}
-        for request in [*self._failing] if not is_session else answered:
+        for request in [*self._failing] if not is_session else {*answered} - self._remembered:
             self._failing.pop(request, None)
         if lacks is not None or not is_session:
             self._lacks = lacks
@@ -338,6 +268,9 @@ class RunSoFar:
             skipped = detail.get("not_looked_at")
             self.skipped = skipped if isinstance(skipped, list) else self.skipped
         if record.what == records.REQUEST_FAILED and detail.get("event") is not None:
+            request = self.message(detail["event"])
+            if request is not None and len(self.unanswered) < MOST_ANSWERS:
+                self.unanswered[request.event] = goal_text(request.payload)
             if detail.get("how") == "limit":
                 self._leave_conductor_out(detail)
             elif detail.get("how") == "error":
@@ -378,8 +311,11 @@ class RunSoFar:
         if agent in self.agents or len(self.agents) < MOST_AGENTS:
             self.agents[agent] = None
             self.turns.update([agent] * self.starts_turn)  # a part of a wrapper has no row
+        self.began[record.activation] = record.us
         if len(self.running) > MOST_AGENTS:  # the turn of an agent that leaves never ends
             del self.running[next(iter(self.running))]
+        if len(self.began) > 2 * MOST_AGENTS:
+            del self.began[next(iter(self.began))]
 
     def _leave(self, record: records.Leave) -> None:
         if records.base_name(record.agent) == record.agent and len(self.departures) < MOST_AGENTS:
@@ -387,6 +323,10 @@ class RunSoFar:
 
     def _end(self, record: records.End) -> None:
         agent, self.ended_us = self.running.pop(record.activation, ""), record.us
+        if not record.cancelled:
+            self.began.pop(record.activation, None)
+        if (wait := self.asks.get(record.activation)) and len(self.waited) < MOST_AGENTS:
+            self.waited[agent] = record.activation, record.us - wait["us"]
         if agent in self.latest or len(self.latest) < MOST_AGENTS:
             self.latest[agent] = record
         self._error = None if record.error is None else record
@@ -398,7 +338,7 @@ class RunSoFar:
         if record.usage:
             self.late_turns.look(record)
             if agent in self.agents:
-                self.dollars[agent] += dollars_in(record.usage)
+                self.spent[agent].update(sums_in(record.usage))
         if record.error is not None:
             self._headlines.look(record)
             if record.cancelled and self._only_waited(record):
@@ -407,6 +347,11 @@ class RunSoFar:
                 if earlier := self.cancelled.get(agent):
                     self._unused.pop(earlier.activation, None)
                 self.cancelled[agent] = record
+                self.called_off[agent] += 1
+                inputs = filter(None, (self.message(fate.event) for fate in record.fates))
+                if self.graph is not None and len(self.callers) < MOST_AGENTS:
+                    callers = (acting_agent(self.graph, message.by) for message in inputs)
+                    self.callers |= dict.fromkeys(a for a in callers if a and a != agent)
                 self._remember_inputs(record.activation)
             elif record.because is None:
                 self._fail(agent, record)
@@ -422,9 +367,13 @@ class RunSoFar:
         """Count a failed turn; the first is kept."""
         self.counts["failed turns"] += 1
         if agent not in self.failed and len(self.failed) < MOST_AGENTS:
-            error = first_words(record.error, MOST_REASON)
-            self.failed[agent] = FailedTurns(record.t, record.us, record.activation, error)
+            failed = FailedTurns(record, first_words(record.error, MOST_REASON))
+            self.failed[agent] = failed
             self._remember_inputs(record.activation)
+            off = {end.activation: agent for agent, end in self.cancelled.items()}
+            for given in filter(None, (self.message(fate.event) for fate in record.fates)):
+                failed.given = failed.given if given.type == records.NOTICE else given
+                failed.awaited = failed.awaited or off.get(given.by or "", "")
         if agent in self.failed:
             self.failed[agent].number += 1
             self.failed[agent].us_latest = record.us
@@ -449,6 +398,10 @@ class RunSoFar:
             evidence = finding.evidence if isinstance(finding.evidence, Mapping) else {}
             if self.graph is not None:
                 self._add_facts(self.graph, finding, evidence, by_pattern[pattern])
+        elif pattern == "OE" and self.graph is not None and isinstance(finding.subject, Mapping):
+            event = str(finding.subject.get("event"))
+            if loss_text(self.graph, event):  # a trace may hold anything
+                by_pattern[pattern].us_latest = self.graph.event(event).us_lost
         by_pattern[pattern].number += 1
         if self.graph is not None and len(by_pattern[pattern].agents) < MOST_AGENTS:
             agents = responsible_agents(self.graph, finding)
@@ -467,15 +420,14 @@ class RunSoFar:
         subject = finding.subject if isinstance(finding.subject, Mapping) else {}
         event = str(subject.get("event"))
         if pattern == "ET":
+            tally.open_work = count_open(graph, evidence.get("unresolved"))
+            tally.thrown = [*map(graph.event, list_thrown(graph, evidence.get("uncovered")))]
             lists = evidence.get("unresolved"), evidence.get("uncovered")
             tally.plain += missing_text(graph, *lists)
         elif pattern == "OE" and (loss := loss_text(graph, event)):
             tally.loss, tally.us = loss, graph.event(event).us_lost
         elif (pattern, finding.stage) == ("FAIL", "request"):
             tally.plain = "a request ended without an answer"
-        elif pattern == "DL":
-            since = finding.us - records.micros(graph.run.limits.dl_window_s)
-            tally.plain += f", since {moment(max(since, self.ended_us))}"
         if isinstance(waiting, Mapping):
             tally.holders = list_holders(graph, self.latest, waiting)
 
@@ -519,6 +471,11 @@ class RunSoFar:
         errors = self._errors["recorded" if self.recorded else "raised"]
         # The graph of a live session is ahead of the records that come here, so it cannot tell.
         return errors.number, None if self._is_behind and errors.number else errors.unmended
+
+    @property
+    def asked_last(self) -> records.Emit | None:
+        """The last message of an agent after a limit of the budget."""
+        return self.message(self._headlines.asked_last)
 
     @property
     def awaited(self) -> Mapping[str, list[str]]:

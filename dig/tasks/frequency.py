@@ -193,7 +193,7 @@ class FrequencyTask:
             except ValueError:
                 return None
 
-        miscounts = Miscounts(TaskParts(run, self.accounting), errors, self.unit)
+        miscounts = Miscounts(TaskParts(run, self.accounting), errors, self.unit, self.values)
         return miscounts.behind(run.answer) if run.answer else ()
 
     def _read_counts(self, answer: object) -> dict[str, float]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
-from dig._util.text import join_clauses
+from dig._util.text import cut, join_clauses
 from dig.traces.run import RecordedEvent
 
 from .accounting import SOLUTION, TaskParts
@@ -30,13 +31,16 @@ class Miscounts:
         parts: The run, with the parts of its task.
         errors: The errors of a payload's counts about some parts; ``None``: it has no counts.
         unit: The name of the data's elements, in the plural.
+        values: The values that are counted, in the order of the errors.
     """
 
     def __init__(
-        self, parts: TaskParts, errors: Callable[[Any, Ranges], Errors | None], unit: str
-    ) -> None:
+        self, parts: TaskParts, errors: Callable[[Any, Ranges], Errors | None], unit: str,
+        values: Iterable[Hashable],
+    ) -> None:  # fmt: skip
         """Compare each solution with earlier solutions of the agent."""
         self._parts, self._errors, self._unit = parts, errors, unit
+        self._values = [*map(str, values)]
         self._total: dict[str, Errors] = {}  # by event
         self._own: dict[str, tuple[Errors, Ranges]] = {}  # without what is inherited
         self._inherited: dict[str, list[str]] = {}
@@ -61,10 +65,13 @@ class Miscounts:
             if other in self._total and not difference(theirs, about):
                 by_parts[theirs].append(other)
         self._inherited[event.id] = []
-        # Two solutions of the same parts are not both in a sum: the one that explains more is.
-        for theirs, others in by_parts.items():
+        # Small errors are hidden by large ones, so these are taken out of the sum first.
+        for theirs, others in sorted(
+            by_parts.items(), key=lambda item: -max(_size(self._total[o]) for o in item[1])
+        ):
             own = difference(own, theirs)
             rests = {other: _subtract(errors, self._total[other]) for other in others}
+            # Two solutions of the same parts are not both in a sum: the one that explains more is.
             # An agent remembers more, but what this very turn put together is in the sum.
             used = [o for o in others if event.by in self._parts.run.events[o].consumed_by]
             nearest = min(used or others, key=lambda other: _size(rests[other]))
@@ -93,8 +100,14 @@ class Miscounts:
             errors = zip(*(self._own[event.id][0] for event in events), strict=True)
             flaw_of[agent] = _flaw([*map(sum, errors)])
         mistakes = [self._mistake(agent, by_agent[agent]) for agent in by_agent]
-        # By the number that is shown, so that the first is the largest to a reader, too.
-        return tuple(sorted(mistakes, key=lambda row: (-round(flaw_of[row.agent]), -row.share)))
+        mistakes.sort(key=lambda row: (-round(flaw_of[row.agent]), -row.share))
+        if mistakes and answer.id in self._total:
+            flaw = sum(flaw_of.values())
+            cancelled = round(flaw - _flaw(self._total[answer.id]))
+            # Few of many are not worth a word.
+            cancelled = cancelled if cancelled > flaw / 50 else 0
+            mistakes[0] = replace(mistakes[0], cancelled=cancelled)
+        return tuple(mistakes)
 
     def _walk(self, answer: str) -> Iterator[RecordedEvent]:
         """The solutions with errors in an answer, each once."""
@@ -132,7 +145,14 @@ class Miscounts:
             if self._own[event.id][1]
         }
         share = _flaw(errors) / number if number else 0.0
-        return Mistake(agent, worst.by or "", first.t, first.us, says, share, counts)
+        values = {event: self._values_text(self._own[event][0]) for event in counts}
+        return Mistake(agent, worst.by or "", first.t, first.us, says, share, counts, values)
+
+    def _values_text(self, errors: Errors) -> str:
+        """The values that are counted wrong, the largest error first."""
+        rows = sorted(zip(errors, self._values, strict=True), key=lambda row: -abs(row[0]))
+        texts = [f"{v} {abs(e):,.0f} too {'many' if e > 0 else 'few'}" for e, v in rows if e]
+        return cut(texts, most=MOST_COUNTS)
 
     def _flaw(self, event: RecordedEvent) -> float:
         return _flaw(self._own[event.id][0])
@@ -140,9 +160,8 @@ class Miscounts:
     def _flaw_text(self, errors: Errors, number: int) -> str:
         left, added, swapped = flaws(errors)
         acts = {"left out {}": left, "counted {} too many": added, "misread {}": swapped}
-        least = max(0.5, max(acts.values()) / 20)
-        texts = [act.format(f"{size:,.0f}") for act, size in acts.items() if size >= least]
-        preposition = "of" if left or swapped >= least else "for"
+        texts = [act.format(f"{size:,.0f}") for act, size in acts.items() if size >= 0.5]
+        preposition = "of" if left or swapped >= 0.5 else "for"
         place = f"{preposition} {number:,} {self._unit}"
         if not number:  # nothing but what others had counted
             place = f"{self._unit} when it put the counts of others together"

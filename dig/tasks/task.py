@@ -38,6 +38,9 @@ class Mistake:
         says: What the agent did.
         share: The share of the elements that the agent counted wrong; 0: of none of its own.
         counts: What its results with the mistake count, by event, the largest share first.
+        errors: The values that these count wrong, by event.
+        cancelled: The number of elements counted wrong by the agents and not by the answer, in
+            which their errors cancel out; the first mistake has it.
         origins: The steps that led to it, by time; none: not known.
     """
 
@@ -48,6 +51,8 @@ class Mistake:
     says: str
     share: float = 0.0
     counts: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+    cancelled: int = 0
     origins: tuple[MistakeOrigin, ...] = ()
 
 

@@ -58,7 +58,12 @@ def test_the_headline_comes_first_and_nothing_repeats_it() -> None:
     lines = told(failed()).lines()
     assert lines[0] == ("verdict", f"Failed: {FAILED}.")
     assert "FAIL" not in str(lines)
-    assert [one.agent for one in told(failed()).who] == ["hotels"]
+    who = [(one.agent, one.says) for one in told(failed()).who]
+    assert who == [
+        ("hotels", "failed"),
+        ("flights", "was called off after 0.1 s of work"),
+        ("writer", "never ran"),
+    ]
     assert told(partial()).verdict == "Incomplete answer"
 
 
@@ -131,7 +136,7 @@ def test_a_budget_is_no_limit_of_the_framework() -> None:
     last = [start(60, "a4", "writer", "m4"), ended(60, "a4", "m5", "m4")]
     rows[at + 1 : at + 1] = [*last, *sent(60, "m5", "a4", "critic"), never_ran]
     rows = [{**record, "t": t} for t, record in enumerate(rows)]
-    assert headline(rows) == f"{stop}; `critic` was asked again instead, at 60.0 s"
+    assert headline(rows) == f"{stop}, but asked `critic` again, at 60.0 s"
 
 
 def test_a_time_limit_is_told_with_the_agents_at_work() -> None:

@@ -60,9 +60,11 @@ def test_the_failures_the_healing_and_the_answer_of_a_run_are_told(healed: Execu
     assert told["wrong"].startswith(
         "at 1.6 s agent-1 left 1 message lying -> at 30.0 s work was waiting, but nothing had moved"
     )
-    assert "(agent-1), since 1.6 s: deadlock (DL)" in told["wrong"]
+    assert "(agent-1): deadlock (DL)" in told["wrong"]
     assert " -> at 40.3 s an answer was submitted" in told["wrong"]
-    assert told["who"] == "agent-1: left 1 message lying from 1.6 s on and submitted too early"
+    assert told["who"].startswith(
+        "agent-1: left 1 message lying from 1.6 s on and submitted too early; "
+    )
     assert "a note to all 6 agents and held the answer of agent-1" in told["monitor"]
     assert told["monitor"].endswith("That worked: an answer was accepted after it.")
     assert told["next"] == (
@@ -166,7 +168,11 @@ def test_an_answer_that_lacks_work_is_told_as_such(tmp_path: Path) -> None:
     told = verdict(hasty(tmp_path), watched=True)
     assert "before all of its work was done" in told.ended
     assert told.wrong[0].us == 1_000_000 and told.wrong[0].says.endswith("early termination (ET)")
-    assert [(one.agent, one.says) for one in told.who] == [("a", "submitted too early")]
+    assert [(one.agent, one.says) for one in told.who] == [
+        ("a", "submitted too early"),
+        ("b", "still had 1 message to work on"),
+    ]
+    assert "while 1 message was still in front of b" in told.wrong[0].says
     assert told.monitor == "It was not there: these findings were made after the run."
     assert (told.verdict, told.grade) == ("Early answer", "bad")
     assert told.ended.endswith("No one checked whether it is right.")
@@ -276,7 +282,7 @@ def test_a_handoff_that_the_framework_dropped_is_told_by_both_names(tmp_path: Pa
     path = store(tmp_path / "s.dig.jsonl", rows)
     answers = verdict(path, watched=True)
     told = "`a` handed over to c, too, which was dropped"
-    assert answers.headline == f"Early answer after 9.0 s: {told}."
+    assert answers.headline == f"Early answer after 1.0 s: {told}."
     evidence = [row.says for each in diagnose(path).candidates[:1] for row in each.evidence]
     assert evidence[0] == told.replace("`", "")
 
@@ -313,7 +319,7 @@ def test_a_limit_of_the_budget_is_told_in_all_answers(tmp_path: Path) -> None:
     assert (answers.verdict, answers.grade) == ("Partial answer", "bad")
     assert [step.says for step in answers.wrong] == ["the team was stopped at 14 turns"]
     assert answers.monitor.startswith("It stopped the team at 14 turns, and gave its entry agent")
-    assert answers.next.startswith("Raise the limit in `[budget]`")
+    assert answers.next == "Raise `turns = 14` in `[budget]`, or see what was spent"
     assert verdict(path, score=WRONG | {"rmse": 0, "complete": None}).grade == "inexact"
     right = verdict(path, score=WRONG | {"rmse": 0})
     assert (right.verdict, right.grade) == ("Right answer", "good")
@@ -359,8 +365,8 @@ def test_an_imported_run_was_read_by_a_monitor_that_was_not_there(tmp_path: Path
         for detail in ("read from a file", {"not_looked_at": ["MC", "DL"], "because": "it is so"})
     ]
     answers = verdict(store(tmp_path / "i.dig.jsonl", accepted(told)))
-    text = "It was not there: this was read after the run, which cannot show MC and DL."
-    assert answers.monitor == text
+    unseen = "which cannot show missing termination (MC), deadlock (DL)"
+    assert answers.monitor == f"It was not there: this was read after the run, {unseen}."
 
 
 def test_a_turn_without_an_end_is_told_of_a_session_that_is_over(tmp_path: Path) -> None:
@@ -420,8 +426,10 @@ def test_an_agent_that_hands_on_and_on_has_the_number_of_all_that_it_handed_on(
     failed = failing.request_failed(5, "limit", "p", None, "LimitError: 26 of 26")[:1]
     path = store(tmp_path / "c.dig.jsonl", session(asked(0, "p", "a"), circle, failed))
     told = verdict(path, watched=True)
-    assert [str(agent.says) for agent in told.who] == ["handed work on 13 times"] * 2
-    assert told.next == "See how the agents go round; a higher limit would not end that"
+    says = [agent.says for agent in told.who]
+    assert says == ["handed work on 13 times", "handed work on 13 times", "never ran"]
+    assert told.next == "Let `a` and `b` finish what they hand on; a higher limit would not help"
+    assert told.command == "digmon show RUN p"
 
 
 def test_the_next_step_about_a_wrong_count_is_its_cause(tmp_path: Path) -> None:
@@ -512,7 +520,7 @@ def test_errors_that_are_not_followed_are_not_counted_as_unmended_or_mended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the errors beyond a number, and of a session ahead of its records, nothing is known."""
-    monkeypatch.setattr("dig.detectors.run_so_far.MOST_ERRORS", 1)
+    monkeypatch.setattr("dig.detectors.tallies.MOST_ERRORS", 1)
     run = accepted(STALLS, TOLD)
     answers = verdict(store(tmp_path / "w.dig.jsonl", run), score=WRONG)
     assert "By its own account not all errors are known to be mended." in answers.monitor
@@ -541,7 +549,7 @@ def test_the_question_of_a_wait_is_quoted(tmp_path: Path) -> None:
     cut_off = verdict(path, state="cut off")
     assert cut_off.next.startswith("Ask again, and answer `buyer`")
     (step,) = cut_off.wrong
-    assert (step.us, step.says.endswith(", to the last record at 3.5 s")) == (3_500_000, True)
+    assert (step.us, step.says.endswith("; that is the last record")) == (3_500_000, True)
 
 
 def test_a_waiting_run_says_since_when_and_for_what(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 from dig import Output
 from dig.detectors.five_answers import five_answers
-from dig.detectors.run_so_far import LateTurns, RunSoFar
+from dig.detectors.run_so_far import RunSoFar
+from dig.detectors.tallies import LateTurns
 from dig.show.gate.checked import check_run
 from tests.helpers import Recorder, Stage, answer, out, rows, story
 from tests.traces.journals import write

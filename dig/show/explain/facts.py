@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dig.detectors.answer_facts import mistakes_of
+from dig.detectors.describe import goal_text
 from dig.errors import TraceError
 from dig.graph.history import CONSUME
 from dig.graph.records import FATES, WAITS, HealRow, IncidentRow, Join, Leave, base_name
@@ -161,7 +162,10 @@ def _activation(explainer: Explainer, id: str) -> Facts:
 def _counts(path: Path) -> dict[str, str]:
     """The counts of results with a miscount, by event."""
     rows = mistakes_of(read_beside(path, RESULT).get("score"))
-    return {event: str(says) for row in rows for event, says in row["counts"].items()}
+    return {
+        event: ": ".join(filter(None, (str(says), str(row["errors"].get(event) or ""))))
+        for row in rows for event, says in row["counts"].items()
+    }  # fmt: skip
 
 
 def _detail(run: RecordedRun, what: str, activation: str) -> Mapping[str, Any]:
@@ -183,11 +187,14 @@ def _agent(explainer: Explainer, agent: str) -> Facts:
             for event in activation.inputs:
                 events_by_fate.setdefault(fates.get(event, "looks at"), []).append(event)
             counts.update({fate: len(events) for fate, events in events_by_fate.items()})
+            payloads = [explainer.run.events[event].payload for event in activation.outputs]
+            end = activation.end
             rows.append(
                 {"activation": activation.id, "record": activation.t,
-                 "ts": activation.us / 1_000_000,
-                 "ended": activation.end.ts if activation.end else None, "did": events_by_fate,
-                 "generated": list(activation.outputs)}
+                 "ts": activation.us / 1_000_000, "ended": end.ts if end else None,
+                 "did": events_by_fate, "generated": list(activation.outputs),
+                 "said": next(filter(None, map(goal_text, payloads)), ""),
+                 "error": end.error if end else None}
             )  # fmt: skip
     return {
         "what": "agent",

@@ -1,0 +1,128 @@
+"""What a run so far sums up: findings by pattern, failed turns by agent, late turns, errors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+
+from dig._util.text import MOST_LISTED, counted, name, value_text
+from dig.graph import records
+from dig.graph.graph import InteractionGraph
+from dig.graph.state import EventState
+from dig.graph.words import moment
+
+from .describe import Worth, recorded_finding
+from .finding import Finding
+from .holders import Holder
+from .mended import Mending
+
+MOST_ERRORS = 1_000  # whose mending is followed
+
+
+class PatternTally:
+    """The findings of a pattern: the number, the agents, and the first in words with its event.
+
+    Of the first standstill it has the agents with work in front of them, as they were then; of the
+    first lost work the loss, and its moment and that of the latest; of the first early answer the
+    number of messages that were open in front of each agent, and those that were thrown away.
+    """
+
+    __slots__ = (
+        "agents", "event", "holders", "loss", "number", "open_work", "plain", "t", "thrown", "us",
+        "us_latest",
+    )  # fmt: skip
+
+    def __init__(self, finding: Finding | records.FindingRow, plain: str) -> None:
+        """Begin with the first finding, without counting."""
+        self.t, self.us, self.plain = finding.t, finding.us, plain
+        self.us_latest, self.open_work = 0, Counter[str]()
+        self.thrown: list[EventState] = []
+        subject = finding.subject if isinstance(finding.subject, Mapping) else {}
+        self.event = str(subject.get("event") or "")
+        self.number, self.agents = 0, Counter[str]()
+        self.holders: list[Holder] = []
+        self.loss = ""
+
+
+class FailedTurns:
+    """The failed turns of an agent: the number, the first, and the moment of the latest.
+
+    Of the first it has the message that it was given last, and the agent that it waited for, if the
+    turn of that was called off before.
+    """
+
+    __slots__ = (
+        "activation", "awaited", "error", "given", "number", "t", "us", "us_latest",
+    )  # fmt: skip
+
+    def __init__(self, end: records.End, error: str) -> None:
+        """Begin with the first turn, without counting."""
+        self.t, self.us, self.activation, self.error = end.t, end.us, end.activation, error
+        self.number, self.us_latest = 0, end.us
+        self.given: records.Emit | None = None
+        self.awaited = ""
+
+
+class LateTurns:
+    """Follows the records of a run, and describes turns after the end of a request."""
+
+    def __init__(self) -> None:
+        """Begin without a turn."""
+        self._turns: dict[object, str] = {}  # activation -> sentence, without its end
+        self._number = 0
+
+    def look(self, record: records.Record) -> None:
+        """Take a record into account."""
+        if type(record) is records.End:
+            if record.usage and record.activation in self._turns:
+                self._turns[record.activation] += f"; {value_text(record.usage)}"
+        elif type(record) is records.IncidentRow and record.what == records.WORK_AFTER_ANSWER:
+            detail = record.detail if isinstance(record.detail, Mapping) else {}
+            self._number += 1
+            if len(self._turns) < MOST_LISTED:
+                agent, turn = detail.get("agent"), name(detail.get("activation"))
+                when = f"still worked at {moment(record.us)}, after its request was over"
+                self._turns[turn] = f"`{name(agent)}` {when} ({turn}"
+
+    def texts(self) -> list[str]:
+        """Describe the first turns in a sentence each, and count the others."""
+        more = self._number - len(self._turns)
+        remainder = [f"{counted(more, 'more turn')} did so."] if more else []
+        return [f"{sentence})." for sentence in self._turns.values()] + remainder
+
+
+Tallies = dict[Worth, dict[str, PatternTally]]
+"""The tallies of a run's findings, by severity and pattern."""
+
+
+class Errors:
+    """Counts the errors of a run, silenced ones left out, and the mended errors.
+
+    Attributes:
+        number: The number of errors.
+    """
+
+    def __init__(self) -> None:
+        """Begin without an error."""
+        self.number = 0
+        self._mending: Mending | None = None  # the first error makes it
+
+    def look(self, graph: InteractionGraph, record: records.Record) -> None:
+        """Take a record into account, after the graph was changed."""
+        if self._mending is not None:
+            self._mending.look(graph, record)
+
+    def add(self, graph: InteractionGraph, finding: Finding | records.FindingRow) -> None:
+        """Take a new error into account."""
+        self.number += 1
+        self._mending = self._mending or Mending()
+        if len(self._mending.mended) < MOST_ERRORS:
+            with suppress(AttributeError, TypeError):  # of a user's detector of the same name
+                self._mending.add(graph, recorded_finding(finding))
+
+    @property
+    def unmended(self) -> int | None:
+        """The number of unmended errors; ``None``: there are more than are followed."""
+        mended = self._mending.mended.count(True) if self._mending else 0
+        return None if self.number > MOST_ERRORS else self.number - mended
