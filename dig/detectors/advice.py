@@ -142,8 +142,8 @@ class Advice(Involved):
     def _awaited_by(self, agent: str) -> str:
         """The agents with open work at an early answer of an agent; empty: none but itself."""
         early = self._tallies.get("ET")
-        others = [a for a, _ in early.open_work.most_common(MOST_NAMED)] if early else []
-        return join_clauses([f"`{name(other)}`" for other in others if other != agent])
+        agents = [a for a, _ in early.open_work.most_common(MOST_NAMED)] if early else []
+        return join_clauses([f"`{name(other)}`" for other in agents if other != agent])
 
     def _next_of_wait(self) -> tuple[str, str]:
         agent, turn = name(self._deserted[0].agent), self._deserted[0].id

@@ -123,7 +123,7 @@ class AnswerFacts:
         return [row for mistake in self._mistakes for row in mistake["origins"]]
 
     def _quoted(self, payload: object) -> str:
-        """The first words of a payload, in quotes; empty: it has none, or they are private."""
+        """The first words of a payload, in quotes; empty: none, or private."""
         words = "" if payload is None or self._private else goal_text(payload)
         task = self._run.run.task if self._run.run else None
         if isinstance(payload, Mapping) and words == task:  # all messages of a task may name it
@@ -142,17 +142,17 @@ class AnswerFacts:
         return self._quoted(answer.payload) if answer is not None and not self._score else ""
 
     def _speaker(self, message: Emit | None) -> str:
-        """The agent of a message; empty: not known, or it came from outside."""
+        """The agent of a message; empty: not known, or outside."""
         graph = self._run.graph
         if graph is None or message is None:
             return ""
         return acting_agent(graph, message.by) or ""
 
-    def _given(self, failed: FailedTurns, agent: str) -> str:
-        """The message that a failed turn was given, and its sender; empty: unknown, or the task."""
-        given, sender = failed.given, self._speaker(failed.given)
-        words = self._quoted(given.payload) if given is not None else ""
-        is_task = given is not None and given.by is None and self._run.counts["requests"] == 1
+    def _input_text(self, failed: FailedTurns, agent: str) -> str:
+        """The input of a failed turn, and the sender; empty: unknown, or the task."""
+        message, sender = failed.input, self._speaker(failed.input)
+        words = self._quoted(message.payload) if message is not None else ""
+        is_task = message is not None and message.by is None and self._run.counts["requests"] == 1
         if not words or is_task:
             return ""
         is_other = sender and sender != agent and not is_framework_node(sender)
@@ -161,7 +161,7 @@ class AnswerFacts:
     def _work_time(self, agent: str) -> str:
         """How long an agent had worked when its turn was called off; empty: not known."""
         end = self._called_off.get(agent)
-        began = self._run.began.get(end.activation) if end else None
+        began = self._run.began.get(agent)
         return f" after {moment(end.us - began)} of work" if end and began is not None else ""
 
     def _reason(self, agent: str) -> str:
@@ -171,7 +171,7 @@ class AnswerFacts:
 
     @property
     def _stopper(self) -> str:
-        """The agent whose turn was called off before that of its caller failed."""
+        """The agent behind a failed caller, with a turn called off before; empty: none."""
         graph, origin = self._run.graph, self._origin
         culprit = acting_agent(graph, origin.activation) if graph and origin else None
         failed = self._run.failed.get(culprit or "")
@@ -179,29 +179,29 @@ class AnswerFacts:
 
     @property
     def _thrown(self) -> dict[str, list[EventState]]:
-        """The work that agents threw away, and that an early answer lacks, by agent."""
+        """The work thrown away, and so missing from an early answer, by agent."""
         by_agent: dict[str, list[EventState]] = {}
         for event in self._tallies["ET"].thrown if "ET" in self._tallies else ():
             by_agent.setdefault(base_name(next(iter(event.discarded_by), "")), []).append(event)
         return {agent: events for agent, events in by_agent.items() if agent}
 
     def _thrown_text(self, events: Sequence[EventState]) -> str:
-        """The first words of some messages, or their number."""
+        """The first words of a message, or the number of several."""
         first = self._run.message(events[0].id) if len(events) == 1 else None
         words = self._quoted(first.payload) if first is not None else ""
         return words or counted(len(events), "message")
 
-    def _done(self) -> str:
-        """The agents that had ended their turns when a request failed; empty: none, or many."""
+    def _list_finished(self) -> str:
+        """The agents with ended turns when a request failed; empty: none, or many."""
         latest, callers = self._run.latest, self._run.callers
-        done = [
+        finished = [
             f"`{name(agent)}`" for agent in self._team
             if agent in latest and latest[agent].error is None and agent not in callers
             and agent not in self._run.failed and agent not in self._run.running.values()
         ]  # fmt: skip
         is_failed = not self._rings and (self._called_off or self._run.failed)
         is_one = self._run.counts["requests"] == 1 and not self._run.counts["answered"]
-        return cut(done, most=MOST_NAMED) if is_failed and is_one else ""
+        return cut(finished, most=MOST_NAMED) if is_failed and is_one else ""
 
     @property
     def _is_returned(self) -> bool:
@@ -250,7 +250,7 @@ class AnswerFacts:
         return list_holders(graph, self._run.latest, waiting)
 
     def _count_lost(self) -> Counter[str]:
-        """The number of messages that were lost with each agent that left."""
+        """The number of messages lost with each departed agent."""
         graph = self._run.graph
         events = [e for e in graph.live.values() if e.cause == "left"] if graph is not None else []
         return Counter(agent for e in events for agent in e.sent_to if agent in self._departures)

@@ -262,7 +262,7 @@ def loss_text(graph: InteractionGraph, event: str, them: str = "") -> str:
 
 
 def missing_text(graph: InteractionGraph, unresolved: Any, uncovered: Any) -> str:
-    """The missing work of an answer: where it lay, or whose it was; empty: there is none.
+    """The missing work of an answer: the place, or the agents; empty: none is missing.
 
     Args:
         graph: The graph of the run.
@@ -270,9 +270,9 @@ def missing_text(graph: InteractionGraph, unresolved: Any, uncovered: Any) -> st
         uncovered: The work that is not open and not in the answer, likewise.
     """
     if open_work := count_open(graph, unresolved):
-        (agent, number), *others = open_work.most_common(MOST_NAMED)
+        (agent, number), *further = open_work.most_common(MOST_NAMED)
         were = f"{counted(number, 'message')} {'was' if number == 1 else 'were'}"
-        lying = [f"{were} still in front of {agent}", *(f"{n:,} of {a}" for a, n in others)]
+        lying = [f"{were} still in front of {agent}", *(f"{n:,} of {a}" for a, n in further)]
         return f", while {join_clauses(lying)}"
     ids = [*map(str, uncovered)] if isinstance(uncovered, Sequence) else []
     numbers = [n for event in ids if (n := graph.history.event(event)) is not None]
@@ -292,7 +292,7 @@ def count_open(graph: InteractionGraph, events: Any) -> Counter[str]:
 
 
 def list_thrown(graph: InteractionGraph, events: Any) -> list[str]:
-    """The events that agents threw away."""
+    """The events thrown away by agents."""
     ids = [*map(str, events)] if isinstance(events, Sequence) else []
     return [e for e in ids if graph.knows(e) and graph.event(e).cause == "discarded"]
 

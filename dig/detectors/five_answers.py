@@ -18,7 +18,7 @@ from dig.graph.words import MOST_NAMED, moment
 from .advice import Advice
 from .answers import FailureStep, FiveAnswers, Grade, InvolvedAgent
 from .describe import goal_text, pattern_title
-from .headline import acting_agent
+from .headline import Headline, acting_agent
 from .involved import act_text, since_text
 from .rings import Ring
 from .run_so_far import CANCELLED, EARLY, MOST_MESSAGES, UNANSWERED, RunSoFar
@@ -144,16 +144,7 @@ class _Writer(Advice):
         self, verdict: str, grade: Grade, steps: list[FailureStep], who: list[InvolvedAgent]
     ) -> str:
         if self._origin and not self._waiting:
-            says = self._origin.private if self._private else self._origin.says
-            is_known = self._origin.activation or not self._holders
-            cause = "" if is_known else f"; {self._blame()}"
-            if self._stopper:
-                time = self._work_time(self._stopper)
-                cause = f"; `{name(self._stopper)}` was called off{time}"
-            request = self._run.unanswered.get(self._origin.event)
-            if request and not self._private and self._run.counts["requests"] > 1:
-                cause += f"; “{request}” has no answer"
-            return f"{verdict}: {says}{cause}."
+            return f"{verdict}: {self._failure(self._origin)}."
         if self._waiting:
             us = min(activation.us_start for activation in self._waiting)
             date = self._date(us)
@@ -193,8 +184,8 @@ class _Writer(Advice):
         if culprit and "ET" in self._tallies and (not self._mistakes or self._is_short):
             for agent, number in self._count_lost().most_common(1):
                 cause = f"`{name(agent)}` left with {counted(number, 'message')}, and then {cause}"
-            others = [a for a in self._tallies["ET"].agents if a != culprit.agent][:1]
-            for agent in others if culprit.agent in map(name, self._thrown) else ():
+            hasty = [a for a in self._tallies["ET"].agents if a != culprit.agent][:1]
+            for agent in hasty if culprit.agent in map(name, self._thrown) else ():
                 cause = f"{cause}, and then `{name(agent)}` submitted too early"
         if not cause or (self._run.partial and not culprit):
             return f"{head}. Nothing went wrong." if grade in ("good", "unknown") else f"{head}."
@@ -204,6 +195,19 @@ class _Writer(Advice):
         link = ". Besides, " if is_apart else ". On the way " if grade != "bad" else ": "
         link = ": " if self._mistakes else link
         return f"{head.removesuffix('.')}{link}{cause}{healing}."
+
+    def _failure(self, origin: Headline) -> str:
+        """The failure of a request, the agent behind a failed caller, and the lost request."""
+        says = origin.private if self._private else origin.says
+        is_known = origin.activation or not self._holders
+        cause = "" if is_known else f"; {self._blame()}"
+        if self._stopper:
+            time = self._work_time(self._stopper)
+            cause = f"; `{name(self._stopper)}` was called off{time}"
+        request = self._run.unanswered.get(origin.event)
+        if request and not self._private and self._run.counts["requests"] > 1:
+            cause += f"; “{request}” has no answer"
+        return says + cause
 
     def _blame(self) -> str:
         """The holders at fault, with the amount of work and the moment."""
@@ -227,11 +231,12 @@ class _Writer(Advice):
             for agent, end in self._run.cancelled.items()
             if agent not in self._called_off and not self._origin
         ]
-        done = [f"Done until then: {self._done()}."] if self._done() else []
-        returned = "No error was raised: the caller was given what had been said so far."
-        back = [returned] if self._is_returned and not self._run.limit else []
+        finished = self._list_finished()
+        until = [f"Done until then: {finished}."] if finished else []
+        no_error = "No error was raised: the caller was given what had been said so far."
+        returned = [no_error] if self._is_returned and not self._run.limit else []
         late = self._run.late_turns.texts()
-        sentences = [self._end(), self._quality(), *done, *back, *resumed, *late]
+        sentences = [self._end(), self._quality(), *until, *returned, *resumed, *late]
         return " ".join(filter(None, sentences))
 
     def _end(self) -> str:
@@ -325,9 +330,9 @@ class _Writer(Advice):
         ]  # fmt: skip
         for agent, failed in self._run.failed.items():
             error = "" if self._private else f": {failed.error}"
-            first = ", the first" if failed.number > 1 and self._given(failed, agent) else ""
+            first = ", the first" if failed.number > 1 and self._input_text(failed, agent) else ""
             says = f"{name(agent)} {self._failed(agent, failed)}{first}"
-            says += f"{self._given(failed, agent)}{error}"
+            says += f"{self._input_text(failed, agent)}{error}"
             if failed.number > 1:
                 says += f" (the latest at {moment(failed.us_latest)})"
             holder = next((holder for holder in self._holders if holder.agent == agent), None)
@@ -379,8 +384,8 @@ class _Writer(Advice):
             says = origin.private if self._private or is_told else origin.says
             if limited is not None and not self._private:
                 # The first half tells of the limit, which has a step of its own.
-                asked = self._run.asked_last
-                words = self._quoted(asked.payload) if asked is not None else ""
+                message = self._run.asked_last
+                words = self._quoted(message.payload) if message is not None else ""
                 says = origin.says.partition(", and ")[2] or says
                 says = says.removesuffix(f", at {moment(origin.us)}")
                 says += f": {words}" if words and " but asked " in says else ""
@@ -416,7 +421,7 @@ class _Writer(Advice):
         return cut(texts, most=MOST_NAMED + 1) or "no agent was at work"
 
     def _ring_step(self, ring: Ring) -> FailureStep:
-        said = "" if self._run.limit else self._said_last(ring)
+        words = "" if self._run.limit else self._said_last(ring)
         messages = self._run.messages
         ends = [self._run.latest[agent] for agent in ring.agents if agent in self._run.latest]
         last = max(ends, key=lambda end: end.us, default=self._origin)
@@ -428,7 +433,7 @@ class _Writer(Advice):
         says = ring.text()
         if ring.rounds:
             says = f"{join_clauses([*map(name, ring.agents)])} have gone round {ring.rounds} times"
-        return FailureStep(t, us, f"{'from here on ' * is_whole}{says}, without an answer{said}")
+        return FailureStep(t, us, f"{'from here on ' * is_whole}{says}, without an answer{words}")
 
     def _said_last(self, ring: Ring | None = None) -> str:
         """The last words of an agent, of a ring if there is one; empty: not known, or private."""

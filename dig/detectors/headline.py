@@ -156,8 +156,12 @@ class Headlines:
             stop = words.partition(": ")[2] or f"the {noun} ended at the limit of its budget"
             n, agent = graph.history.event(self.asked_last), self._never_ran.get(self.asked_last)
             if agent and n is not None and sources and not graph.sources_of(n).isdisjoint(sources):
-                asked = f"`{name(base_name(agent))}`"
-                stop += f", but asked {asked} again" if words else f"; {asked} was asked again"
+                agent_text = f"`{name(base_name(agent))}`"
+                stop += (
+                    f", but asked {agent_text} again"
+                    if words
+                    else f"; {agent_text} was asked again"
+                )
             return f"{stop}, {at}"
         if cause == "limit":
             h = graph.history

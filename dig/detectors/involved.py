@@ -1,4 +1,4 @@
-"""The third of the five answers: the agents with a part in what went wrong."""
+"""The third of the five answers: the agents with a part in a failure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .tallies import FailedTurns
 
 
 class Involved(AnswerFacts):
-    """Lists the agents with a part in what went wrong."""
+    """Lists the agents with a part in a failure."""
 
     def _failed(self, agent: str, failed: FailedTurns) -> str:
         turns = self._run.turns[agent]
@@ -123,7 +123,7 @@ class Involved(AnswerFacts):
         yield from self._first_of(idle if is_bad else [], "never ran")
 
     def _first_of(self, agents: Sequence[str], did: str) -> Iterator[InvolvedAgent]:
-        """The first of some agents with one deed, and the number of the others."""
+        """The first agents with a deed in common, and the number of further agents."""
         for n, agent in enumerate(agents[:MOST_NAMED]):
             more = len(agents) - MOST_NAMED if n == MOST_NAMED - 1 else 0
             further = f", like {counted(more, 'more agent')}" if more > 0 else ""
@@ -132,7 +132,7 @@ class Involved(AnswerFacts):
             yield InvolvedAgent(name(agent), f"{says}{further}", False)
 
     def _called_off_text(self, agent: str) -> str:
-        """A turn that was called off, with the agents that waited for it."""
+        """A called-off turn, and the waiting agents."""
         callers = [f"`{name(a)}`" for a in self._run.callers]
         text = f"a turn of {name(agent)} was called off{self._work_time(agent)}"
         if (number := self._run.called_off[agent]) > 1:
@@ -186,7 +186,7 @@ class Involved(AnswerFacts):
 
 
 def since_text(holder: Holder) -> str:
-    """The deed of an agent with work in front of it, and its moment."""
+    """The deed of an agent with waiting work, and the moment."""
     return f"{holder.says} from {moment(holder.end.us)} on" if holder.end else holder.says
 
 

@@ -64,7 +64,7 @@ class RunSoFar:
             that was accepted.
         running: The agents of the turns in progress, by activation; asks: the waits with questions;
             waited: of a wait that is over, its activation and its length, by agent.
-        began: The beginning of turns in progress and of those called off, by activation.
+        began: The beginning of the latest turn that was called off, by agent.
         unanswered: The first words of requests that ended without an answer, by request.
         counts: The numbers of requests by their end, of turns, and of messages.
         recorded, raised: The findings of the trace, and those of detectors of today.
@@ -118,13 +118,11 @@ class RunSoFar:
         self.spent: dict[str, Counter[str]] = defaultdict(Counter)  # by agent
         self.answer: records.Emit | None = None
         self.waited: dict[str, tuple[str, int]] = {}  # by agent
-        self.began: dict[str, int] = {}  # by activation
-        self.unanswered: dict[str, str] = {}  # by request
+        self.began, self.unanswered = dict[str, int](), dict[str, str]()
         self.failed: dict[str, FailedTurns] = {}  # by agent
         self.dropped: dict[str, str] = {}
         self.cancelled: dict[str, records.End] = {}  # the latest turn that was called off, by agent
-        self.called_off = Counter[str]()  # by agent
-        self.callers: dict[str, None] = {}
+        self.called_off, self.callers = Counter[str](), dict[str, None]()
         self._error: records.End | None = None  # the latest end of an activation, if it failed
         # By turn that used nothing the inputs that nobody has used since; and the other way round.
         self._unused: dict[str, set[str]] = {}
@@ -223,7 +221,7 @@ class RunSoFar:
                     answers.clear()
 
     def message(self, event: object) -> records.Emit | None:
-        """One of the latest messages, with its payload; ``None``: it is not among these."""
+        """A message with the payload; ``None``: too long ago."""
         return next((m for m in reversed(self.messages) if m.event == event), None)
 
     def _count_answered(self, answer: str) -> int:
@@ -311,11 +309,8 @@ class RunSoFar:
         if agent in self.agents or len(self.agents) < MOST_AGENTS:
             self.agents[agent] = None
             self.turns.update([agent] * self.starts_turn)  # a part of a wrapper has no row
-        self.began[record.activation] = record.us
         if len(self.running) > MOST_AGENTS:  # the turn of an agent that leaves never ends
             del self.running[next(iter(self.running))]
-        if len(self.began) > 2 * MOST_AGENTS:
-            del self.began[next(iter(self.began))]
 
     def _leave(self, record: records.Leave) -> None:
         if records.base_name(record.agent) == record.agent and len(self.departures) < MOST_AGENTS:
@@ -323,9 +318,11 @@ class RunSoFar:
 
     def _end(self, record: records.End) -> None:
         agent, self.ended_us = self.running.pop(record.activation, ""), record.us
-        if not record.cancelled:
-            self.began.pop(record.activation, None)
-        if (wait := self.asks.get(record.activation)) and len(self.waited) < MOST_AGENTS:
+        if (
+            self.asks
+            and (wait := self.asks.get(record.activation))
+            and len(self.waited) < MOST_AGENTS
+        ):
             self.waited[agent] = record.activation, record.us - wait["us"]
         if agent in self.latest or len(self.latest) < MOST_AGENTS:
             self.latest[agent] = record
@@ -348,6 +345,9 @@ class RunSoFar:
                     self._unused.pop(earlier.activation, None)
                 self.cancelled[agent] = record
                 self.called_off[agent] += 1
+                ended = self.graph.ended if self.graph is not None else None
+                if ended is not None and ended.id == record.activation:
+                    self.began[agent] = ended.us_start
                 inputs = filter(None, (self.message(fate.event) for fate in record.fates))
                 if self.graph is not None and len(self.callers) < MOST_AGENTS:
                     callers = (acting_agent(self.graph, message.by) for message in inputs)
@@ -371,9 +371,9 @@ class RunSoFar:
             self.failed[agent] = failed
             self._remember_inputs(record.activation)
             off = {end.activation: agent for agent, end in self.cancelled.items()}
-            for given in filter(None, (self.message(fate.event) for fate in record.fates)):
-                failed.given = failed.given if given.type == records.NOTICE else given
-                failed.awaited = failed.awaited or off.get(given.by or "", "")
+            for message in filter(None, (self.message(fate.event) for fate in record.fates)):
+                failed.input = failed.input if message.type == records.NOTICE else message
+                failed.awaited = failed.awaited or off.get(message.by or "", "")
         if agent in self.failed:
             self.failed[agent].number += 1
             self.failed[agent].us_latest = record.us

@@ -1,4 +1,4 @@
-"""What a run so far sums up: findings by pattern, failed turns by agent, late turns, errors."""
+"""Sums of a run so far: findings by pattern, failed turns by agent, late turns, errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_ERRORS = 1_000  # whose mending is followed
 
 
 class PatternTally:
-    """The findings of a pattern: the number, the agents, and the first in words with its event.
+    """The findings of a pattern: the number, the agents, the first in words, and the event.
 
     Of the first standstill it has the agents with work in front of them, as they were then; of the
     first lost work the loss, and its moment and that of the latest; of the first early answer the
@@ -53,14 +53,14 @@ class FailedTurns:
     """
 
     __slots__ = (
-        "activation", "awaited", "error", "given", "number", "t", "us", "us_latest",
+        "activation", "awaited", "error", "input", "number", "t", "us", "us_latest",
     )  # fmt: skip
 
     def __init__(self, end: records.End, error: str) -> None:
         """Begin with the first turn, without counting."""
         self.t, self.us, self.activation, self.error = end.t, end.us, end.activation, error
         self.number, self.us_latest = 0, end.us
-        self.given: records.Emit | None = None
+        self.input: records.Emit | None = None
         self.awaited = ""
 
 

@@ -174,4 +174,5 @@ def test_check_and_the_verdict_say_it(tmp_path: Path) -> None:
     assert (run.remarks, run.findings) == ([says], [])
     _, follower = follow_run(path)
     (step,) = stored_answers(path, follower.so_far, None).wrong
-    assert (step.us, step.says.partition(", without")[0]) == (15_000_000, says.partition(";")[0])
+    ring = says.partition(";")[0]
+    assert (step.us, step.says.partition(", without")[0]) == (1_000_000, f"from here on {ring}")

@@ -236,7 +236,7 @@ def test_an_answer_counts_for_each_of_its_requests_and_notices_are_none(tmp_path
     )
     answers = verdict(store(tmp_path / "s.dig.jsonl", rows))
     assert (answers.verdict, answers.grade) == ("Answered", "good")
-    assert answers.ended.startswith("All 2 requests were answered.")
+    assert answers.ended.startswith("Both requests were answered.")
 
 
 def test_a_turn_that_was_called_off_counts_as_long_as_its_work_is_left(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_a_turn_that_was_called_off_counts_as_long_as_its_work_is_left(tmp_path:
     stop = end(1, "u", p="delay") | {"error": "Interrupted", "cancelled": True}
     rows = [*asked(0, "p", "a"), start(0, "u", "a", "p"), stop]
     answers = verdict(store(tmp_path / "left.dig.jsonl", session(rows)))
-    assert answers.next.startswith("Ask again") and answers.wrong
+    assert answers.next.startswith("Ask `a` again") and answers.wrong
     rows += [*turn(1, "v", "a", "f", p="consume"), final(1, "f", "v"), deliver(1, "f", None)]
     answers = verdict(store(tmp_path / "gone.dig.jsonl", session(rows)))
     assert answers.ended.endswith("A turn of `a` was called off at 1.0 s; its work went on.")

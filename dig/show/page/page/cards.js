@@ -63,6 +63,9 @@ export class Cards {
         h("li", { class: `card ${key} ${kinds[key] || ""}` }, h("h2", { text: LABELS[key] }), h("div", {}, texts[key])),
       ),
     );
+    // As wide as their texts are long, so that the picture keeps its place.
+    const columns = [...this.list.children].map((card) => `minmax(148px, ${card.textContent.length + (card.querySelector(".command") ? 60 : 0)}fr)`);
+    this.list.style.setProperty("--columns", columns.join(" "));
   }
 
   _say([verdict, rest, kind]) {
@@ -98,10 +101,11 @@ export class Cards {
     const { contents, model } = this.app,
       events = model.node(activation)?.inputs.map((edge) => edge.event) ?? [],
       isAlarm = isAtFault && model.head.answers.grade !== "good",
-      given = events.filter((event) => event.source !== "system").map((event) => contents.excerpt(event, MOST_SAID)).find((text) => WORDS.test(text));
+      given = events.filter((event) => event.source !== "system").map((event) => contents.excerpt(event, MOST_SAID)).find((text) => WORDS.test(text)),
+      isTold = model.head.answers.wrong.some((step) => given && step.says.includes(given.slice(0, 40)));
     return [
       h("span", { class: isAlarm ? "culprit" : "" }, this.app.link(agent), " ", ...marked(says)),
-      given && para("said", `given: ${given}`),
+      given && !isTold && para("said", `given: ${given}`),
     ];
   }
 

@@ -285,8 +285,9 @@ export class Painter {
     const { run, head } = this.model;
     if (!event.final) return shapeOf(event.type);
     if (event.accepted === undefined) return "ink-3";
-    const isBad = !run.session && head.answers?.grade === "bad";
-    return isBad || event.findings.some((one) => worth(one) === "error") ? "error" : "final";
+    const isFailed = this.model.node(event.source)?.error;
+    const isBad = isFailed || (!run.session && head.answers?.grade === "bad");
+    return isBad || event.findings.some((one) => ["error", "warning"].includes(worth(one))) ? "error" : "final";
   }
 
   /** Ids beside events, from right to left, where there is place up to the next one; on the way of

@@ -103,7 +103,7 @@ export class Hint {
           : "too many edges in sight: zoom in, or choose something",
       );
     if (view.folded) parts.push(counted(layout.axis.folds.length, "fold"));
-    if (view.focus) parts.push(`in focus: ${counted(view.focus.size, "node")}`);
+    if (view.focus) parts.push(`${view.focus.size} in focus`);
     const text = parts.join(" · ");
     put($("hint"), { textContent: text, title: text });
   }

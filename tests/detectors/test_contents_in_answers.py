@@ -1,0 +1,151 @@
+"""The five answers tell contents in place of ids, and the cause before its effect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests import failing
+from tests.histories import arrive, deliver, emit, end, final, row, start, turn
+from tests.oracle import Row
+from tests.traces.runs import store
+
+from .test_run_so_far import asked, session, verdict
+
+OFF = {"error": "CancelledError", "cancelled": True}
+
+
+def said(rows: list[Row], **words: str) -> list[Row]:
+    """The rows, with the payloads of some events."""
+    payloads = {event: {"payload": payload} for event, payload in words.items()}
+    emits = [each["kind"] == "emit" for each in rows]
+    return [
+        each | payloads.get(each["event"], {}) if is_emit else each
+        for each, is_emit in zip(rows, emits, strict=True)
+    ]
+
+
+def answered(ts: float, activation: str, agent: str, event: str, request: str) -> list[Row]:
+    """An agent that answers a request by itself."""
+    work = turn(ts, activation, agent, event, **{request: "consume"})
+    return [*work, final(ts, event, activation), deliver(ts, event, None)]
+
+
+def failure() -> list[Row]:
+    """A caller, its agent that fails, and a request that is answered."""
+    error = "KeyError: no such shelf"
+    rows = [
+        *asked(0, "p", "a"), *turn(0, "u", "a", "q", p="consume"), *arrive(0, "q", "u", "b"),
+        start(1, "v", "b", "q"), end(2, "v", q="consume") | {"error": error},
+        *failing.request_failed(2, "error", "p", "v", error),
+        *asked(3, "r", "c"), *answered(4, "w", "c", "f", "r"),
+    ]  # fmt: skip
+    return said(session(rows), p="Are there skis?", q="How many skis?", r="Is it open?", f="Yes")
+
+
+def test_a_failed_turn_is_told_with_what_it_was_given_and_by_whom(tmp_path: Path) -> None:
+    """A request without an answer is named by its words, also where others were answered."""
+    answers = verdict(store(tmp_path / "f.dig.jsonl", failure()))
+    assert answers.headline.startswith("1 of 2 answered: `b` raised KeyError: no such shelf, at 2")
+    assert answers.headline.endswith("“Are there skis?” has no answer.")
+    (step,) = answers.wrong
+    assert step.says == "b failed on “How many skis?” from `a`: KeyError: no such shelf"
+    assert answers.next == "Mend `b`, then ask “Are there skis?” again; its failed turn"
+    assert answers.command == "digmon show RUN v"
+    private = verdict(store(tmp_path / "f.dig.jsonl", failure()), private=True)
+    assert "ski" not in str(private)
+
+
+def test_an_answer_is_quoted_and_a_wait_that_is_over_is_told(tmp_path: Path) -> None:
+    """Who waited, how long, and for what; nobody has checked whether the answer is right."""
+    wait = {"activation": "u", "asks": "May I buy it?"}
+    rows = [
+        *asked(0, "p", "a"), start(0, "u", "a", "p"), row(1, "incident", what="waits", detail=wait),
+        end(7, "u", "f", p="consume"), final(7, "f", "u"), deliver(7, "f", None),
+    ]  # fmt: skip
+    path = store(tmp_path / "w.dig.jsonl", said(session(rows), p="Get it", f="It was refused"))
+    answers = verdict(path)
+    assert answers.ended.startswith("The request was answered: “It was refused”.")
+    assert answers.ended.endswith("No one checked whether it is right.")
+    (agent,) = answers.who
+    assert agent.says == "waited 6.0 s for an answer to “May I buy it?”"
+    assert answers.command == "digmon show RUN f"
+
+
+def test_the_agent_that_hung_stands_before_the_caller_that_gave_up(tmp_path: Path) -> None:
+    """Its turn was called off, and only then did that of its caller fail."""
+    rows = [
+        *asked(0, "p", "a"), *turn(0, "u", "a", "q", p="consume"), *arrive(0, "q", "u", "b"),
+        start(1, "v", "b", "q"), end(6, "v", "n", q="consume") | OFF,
+        *arrive(6, "n", "v", "a", "notice"), start(6, "w", "a", "n"),
+        end(6, "w", n="consume") | {"error": "TimeoutError"},
+        *failing.request_failed(6, "error", "p", "w", "TimeoutError"),
+    ]  # fmt: skip
+    answers = verdict(store(tmp_path / "h.dig.jsonl", session(rows)))
+    cause = "`b` was called off after 5.0 s of work"
+    assert answers.headline == f"Failed: `a` raised TimeoutError, at 6.0 s; {cause}."
+    assert [step.says.partition(" of work")[0] for step in answers.wrong] == [
+        "a turn of b was called off after 5.0 s",
+        "a failed 1 of 2 turns: TimeoutError",
+    ]
+    assert [agent.agent for agent in answers.who] == ["b", "a", "c"]
+    assert answers.who[2].says == "never ran"
+    assert answers.next.startswith("See why `b` did not come to an end, or give it more time")
+    assert answers.command == "digmon show RUN v"
+
+
+def test_work_that_was_thrown_away_is_told_first_and_given_out_again(tmp_path: Path) -> None:
+    """Waiting would not bring it back; the act of a fault is told as one."""
+    found = {"unresolved": [], "uncovered": ["q"]}
+    rows = [
+        *asked(0, "p", "a"), *turn(0, "u", "a", "q", p="consume"), *arrive(0, "q", "u", "b"),
+        *turn(1, "v", "b", q="discard"), *turn(2, "x", "a", "f"), final(2, "f", "x"),
+        row(2, "finding", pattern="ET", stage=None, severity="error", subject={"event": "f"},
+            evidence=found),
+        deliver(2, "f", None),
+    ]  # fmt: skip
+    path = store(tmp_path / "t.dig.jsonl", said(session(rows), q="Count the left half"))
+    acts = [{"agent": "b", "activation": None, "what": "an input was thrown away"}]
+    answers = verdict(path, injections=acts, score={"complete": False, "rmse": 3.0})
+    deed = "threw “Count the left half” away (a fault put in on purpose)"
+    assert answers.wrong[0].says == f"b {deed}"
+    assert [(agent.agent, agent.says) for agent in answers.who[:2]] == [
+        ("b", deed),
+        ("a", "submitted too early"),
+    ]
+    assert f"`b` {deed}, and then `a` submitted too early" in answers.headline
+
+
+def test_a_budget_is_told_by_who_spent_it(tmp_path: Path) -> None:
+    """In the unit of the limit, and the agent that spent most comes first."""
+    detail = {"limit": "tokens", "spent": 70, "most": 60, "event": "p", "stage": "stopped"}
+    usage = {"usage": {"model": {"input_tokens": 50, "output_tokens": 20}}}
+    rows = [
+        *asked(0, "p", "a"), *turn(0, "u", "a", "q", p="consume"), *arrive(0, "q", "u", "b"),
+        start(1, "v", "b", "q"), end(2, "v", q="consume") | usage,
+        row(2, "incident", what="budget", detail=detail),
+    ]  # fmt: skip
+    answers = verdict(store(tmp_path / "b.dig.jsonl", session(rows)))
+    assert [(agent.agent, agent.says) for agent in answers.who] == [
+        ("b", "spent 70 tokens in 1 turn"),
+        ("a", "spent nothing in 1 turn"),
+    ]
+    assert answers.wrong[0].says == "the team was stopped at 60 tokens (70 tokens spent)"
+    assert answers.next.startswith("Raise `tokens = 60` in `[budget]`")
+
+
+def test_several_losses_have_the_moments_of_the_first_and_the_latest(tmp_path: Path) -> None:
+    """A fault that was put in is the reason, whatever the trace has to say."""
+    lost = [(1.0, "q"), (5.0, "r")]
+    rows = [*asked(0, "p", "a"), *turn(1, "u", "a", "q r", p="consume")]
+    rows += [emit(1, event, "u", "b") for _, event in lost]
+    rows += [row(ts, "expire", event=event) for ts, event in lost]
+    rows += [
+        row(6, "finding", pattern="OE", stage=None, severity="error", subject={"event": event},
+            evidence={"cause": "expired"})
+        for _, event in lost
+    ]  # fmt: skip
+    answers = verdict(store(tmp_path / "l.dig.jsonl", session(rows)), injections=[{"agent": "a"}])
+    (step,) = answers.wrong
+    assert step.us == 1_000_000
+    assert step.says.startswith("a message of a was lost (a fault put in on purpose); no agent")
+    assert step.says.endswith(", 2 times (the latest loss at 5.0 s)")
