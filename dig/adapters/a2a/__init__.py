@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from dig.adapters.base import Attached, Session, WrapPlan, importing
+from dig.adapters.base import HOOKED, Attached, Session, WrapPlan, importing
 
 __all__ = ["plan"]
 
 VERSIONS = ("1.1.0", "1.4")
 """The lowest version of the SDK that this was tested with, and the first that it was not."""
 
-CAN = frozenset({"annotate", "tell", "hold", "stop", "sample"})
-"""The capabilities of every team."""
-
-CAN_SERVE = CAN | {"bounce", "meter", "hand_back"}
-"""The capabilities of a team with an executor, which can be called again."""
+CLIENT_LACKS = {"bounce", "meter", "hand_back"}
+"""The capabilities of no team without an executor, which can be called again."""
 
 
 def plan(team: Any) -> WrapPlan:
@@ -40,6 +37,6 @@ def plan(team: Any) -> WrapPlan:
     def attach(session: Session) -> Attached:
         return Attached(team, WatchedMembers(session, members).restore)
 
-    can = CAN_SERVE if any(member.is_served for member in members) else CAN
+    can = HOOKED if any(member.is_served for member in members) else HOOKED - CLIENT_LACKS
     names = tuple(dict.fromkeys(member.name for member in members))
     return WrapPlan("a team of A2A agents", names, attach, can)

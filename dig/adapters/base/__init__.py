@@ -19,8 +19,16 @@ from dig.runtime.agent_errors import MOST_IN_ERROR, RECORDED_STACK, STACK, descr
 
 from .agent_instances import Seats
 from .call_errors import CalledOffError, is_stop
-from .calls import Call, HookedCall, RunAgent, StreamedCall, ToolCalls, current_turn
-from .capabilities import CAPABILITIES, RELIEVING, allowing, names_in
+from .calls import (
+    Call,
+    HookedCall,
+    RunAgent,
+    StreamedCall,
+    ToolCalls,
+    current_turn,
+    draw_session,
+)
+from .capabilities import CAPABILITIES, HOOKED, RELIEVING, allowing, names_in
 from .context import current, enclosing, inside, notes, notes_about, report_usage, waiting
 from .guard import Guard, in_step
 from .held_events import LoopCaller, RecipientOrder
@@ -46,13 +54,13 @@ from .turn import HandedOver, Turn, TurnNotes
 from .watchdog import LONG_ACTIVATION
 
 __all__ = [
-    "ADAPTER_FAILED", "CAPABILITIES", "LONG_ACTIVATION", "MOST_IN_ERROR", "NOTE",
+    "ADAPTER_FAILED", "CAPABILITIES", "HOOKED", "LONG_ACTIVATION", "MOST_IN_ERROR", "NOTE",
     "RECORDED_STACK", "RELIEVED", "RELIEVING", "STACK", "WITHIN", "AdapterState", "Attached",
     "Call", "CalledOffError", "Deliver", "Guard", "HandedOver", "HookedCall", "LoopCaller",
     "Mode", "NoteDelivery", "Patches", "RecipientOrder", "RunAgent", "Seats", "ServedSession",
     "Session", "Statistics", "StreamedCall", "ToolCalls", "Turn", "TurnNotes", "WrapPlan",
     "agents_by_name", "allowing", "as_call", "as_payload", "current", "current_turn",
-    "describe", "enclosing", "importing", "in_step", "inside", "is_stop", "is_whole", "like",
-    "members_by_name", "names_in", "need_attributes", "need_one_name", "need_version", "notes",
-    "notes_about", "report_usage", "unjson", "waiting",
+    "describe", "draw_session", "enclosing", "importing", "in_step", "inside", "is_stop",
+    "is_whole", "like", "members_by_name", "names_in", "need_attributes", "need_one_name",
+    "need_version", "notes", "notes_about", "report_usage", "unjson", "waiting",
 ]  # fmt: skip

@@ -18,7 +18,7 @@ from .agent_instances import Seats
 from .call_errors import make_stop
 from .context import inside
 from .guard import in_step
-from .patching import NOTE
+from .patching import NOTE, AdapterState
 from .payload import Pieces, as_payload
 from .session import Session
 from .trampoline import flat
@@ -581,6 +581,11 @@ class ToolCalls:
             caller = self._open[key][0]
             self._ends[key] = end(self._turns.pop(key), caller.address)
         return self._ends.get(key, "")
+
+
+def draw_session(session: Session, around: AdapterState | None) -> Session:
+    """The session of a new request: that of the state around it, or else by chance."""
+    return around.session if around else session.guard.call(session.of_call, default=session)
 
 
 def current_turn(session: Session) -> Turn | None:

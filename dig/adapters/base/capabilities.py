@@ -33,6 +33,9 @@ CAPABILITIES = {
 }
 """The possible capabilities, and their meaning."""
 
+HOOKED = frozenset({"annotate", "tell", "hold", "bounce", "stop", "meter", "hand_back", "sample"})
+"""The capabilities of teams whose agents are called by `HookedCall`."""
+
 RELIEVING = frozenset({"reassign", "restart"})
 """Capabilities to ask another agent: any agent, if the agent that healing wants cannot."""
 

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from dig.adapters.base import Attached, Session, WrapPlan, importing
+from dig.adapters.base import HOOKED, Attached, Session, WrapPlan, importing
 
 __all__ = ["plan"]
 
 VERSIONS = ("1.15.0", "1.16")
 """The lowest version that this was tested with, and the first that it was not."""
-
-CAN = frozenset({
-    "annotate", "tell", "hold", "bounce", "stop", "meter", "hand_back", "sample",
-})  # fmt: skip
 
 
 def plan(team: Any) -> WrapPlan:
@@ -36,4 +32,4 @@ def plan(team: Any) -> WrapPlan:
     def attach(session: Session) -> Attached:
         return Attached(team, WatchedCrew(session, team, agents).restore)
 
-    return WrapPlan("a CrewAI team", (CREW, *(name for name, _ in agents)), attach, CAN)
+    return WrapPlan("a CrewAI team", (CREW, *(name for name, _ in agents)), attach, HOOKED)

@@ -9,16 +9,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from dig.adapters.base import Attached, Session, WrapPlan, importing
+from dig.adapters.base import HOOKED, Attached, Session, WrapPlan, importing
 
 __all__ = ["plan"]
 
 VERSIONS = ("2.0.0", "2.14")
 """The lowest version that this was tested with, and the first that it was not."""
-
-CAN = frozenset({
-    "annotate", "tell", "hold", "bounce", "stop", "meter", "hand_back", "sample",
-})  # fmt: skip
 
 
 def plan(team: Any, *, tools: bool = False) -> WrapPlan:
@@ -41,4 +37,4 @@ def plan(team: Any, *, tools: bool = False) -> WrapPlan:
         runs.install(watched)
         return Attached(team, partial(runs.remove, watched))
 
-    return WrapPlan("a team of Google ADK", reporters(nodes), attach, CAN)
+    return WrapPlan("a team of Google ADK", reporters(nodes), attach, HOOKED)

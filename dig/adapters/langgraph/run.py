@@ -14,7 +14,7 @@ from langgraph.errors import GraphBubbleUp, GraphInterrupt, GraphRecursionError
 from langgraph.graph import END
 from langgraph.types import Command, Interrupt
 
-from dig.adapters.base import RELIEVING, AdapterState, ToolCalls, Turn, is_whole
+from dig.adapters.base import RELIEVING, AdapterState, ToolCalls, Turn, draw_session, is_whole
 from dig.detectors.interventions import Reroute
 from dig.errors import BudgetExceeded
 from dig.graph.records import SYSTEM, Failure
@@ -70,9 +70,7 @@ class GraphRequest(AdapterState):
         self.team, self.within = team, within
         before = self._paused.get(stops.thread) if stops.thread else None
         around = within.request if within else before
-        session = team.shared.session
-        drawn = around.session if around else session.guard.call(session.of_call, default=session)
-        super().__init__(drawn)
+        super().__init__(draw_session(team.shared.session, around))
         self.pending = PendingDeliveries(team, self.session)
         self.works: dict[NodeWork, None] = {}
         self.is_asked = self.is_paused = False

@@ -10,16 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from dig.adapters.base import Attached, Session, WrapPlan, importing
+from dig.adapters.base import HOOKED, Attached, Session, WrapPlan, importing
 
 __all__ = ["plan"]
 
 VERSIONS = ("0.14.22", "0.14.26")
 """The lowest version that this was tested with, and the first that it was not."""
-
-CAN = frozenset({
-    "annotate", "tell", "hold", "bounce", "stop", "meter", "hand_back", "sample",
-})  # fmt: skip
 
 
 def plan(team: Any, *, tools: bool = False) -> WrapPlan:
@@ -39,4 +35,4 @@ def plan(team: Any, *, tools: bool = False) -> WrapPlan:
     def attach(session: Session) -> Attached:
         return Attached(team, WatchedWorkflows(session, agents, workflows, tools=tools).restore)
 
-    return WrapPlan("a team of LlamaIndex agents", tuple(agents), attach, CAN)
+    return WrapPlan("a team of LlamaIndex agents", tuple(agents), attach, HOOKED)

@@ -106,9 +106,7 @@ class MonitoredRun(base.AdapterState):
                 there, nor if the conversation is kept elsewhere.
             is_streamed: Whether its caller is given a stream.
         """
-        session: base.Session = team.session
-        drawn = caller.session if caller else session.guard.call(session.of_call, default=session)
-        super().__init__(drawn)
+        super().__init__(base.draw_session(team.session, caller))
         self._is_streamed, self._is_last = is_streamed, False
         self.team = team
         self.outer: Any = None

@@ -9,16 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dig.adapters.base import Attached, Session, WrapPlan, importing
+from dig.adapters.base import HOOKED, Attached, Session, WrapPlan, importing
 
 __all__ = ["plan"]
 
 VERSIONS = ("2.10.0", "2.69")
 """The lowest version that this was tested with, and the first that it was not."""
-
-CAN = frozenset({
-    "annotate", "tell", "hold", "bounce", "stop", "meter", "hand_back", "sample",
-})  # fmt: skip
 
 
 def plan(team: Any, *, tools: bool = False) -> WrapPlan:
@@ -38,4 +34,4 @@ def plan(team: Any, *, tools: bool = False) -> WrapPlan:
     def attach(session: Session) -> Attached:
         return Attached(team, WatchedAgents(session, agents, tools=tools).restore)
 
-    return WrapPlan("a team of Pydantic AI agents", tuple(agents), attach, CAN)
+    return WrapPlan("a team of Pydantic AI agents", tuple(agents), attach, HOOKED)
