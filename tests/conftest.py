@@ -28,8 +28,10 @@ gc.disable()  # while the tests are collected; see `pytest_collection_finish`
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# `ci` draws the same examples on every machine; `pytest --hypothesis-profile=dev` looks further.
-settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50, print_blob=True)
+# `ci` draws the same examples on every machine, and a nightly run more of them;
+# `pytest --hypothesis-profile=dev` looks further.
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=20, print_blob=True)
+settings.register_profile("whole", settings.get_profile("ci"), max_examples=50)
 settings.register_profile("dev", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile("ci")
 
@@ -37,6 +39,12 @@ settings.load_profile("ci")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option of the nightly run."""
     parser.addoption("--whole", action="store_true", help="all cases of sampled tests, and nightly")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have a nightly run draw more examples, unless a profile is named."""
+    if config.getoption("whole") and not config.getoption("--hypothesis-profile"):
+        settings.load_profile("whole")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -29,6 +29,7 @@ def case(request: pytest.FixtureRequest) -> tuple[Case, Comparison]:
     return CASES[request.param], seen(request.param)
 
 
+@pytest.mark.sampled(3)
 def test_the_oracle_finds_what_the_page_says(case: tuple[Case, Comparison]) -> None:
     """All findings of a case, in their order, with severity and evidence, and if it was mended."""
     known, found = case

@@ -231,6 +231,7 @@ def test_each_pattern_is_listed() -> None:
     assert not FOREIGN.keys() & OWN.keys()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "pattern",
     [one for one in patterns() if one.place in FOREIGN],

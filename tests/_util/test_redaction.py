@@ -216,6 +216,7 @@ def test_what_people_write_is_left_alone() -> None:
     assert len(changed) <= len(lines) // 500, changed
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "piece",
     [

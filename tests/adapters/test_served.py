@@ -212,6 +212,7 @@ def random_entry(seed: int) -> Callable[..., Any]:
     return entry
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("seed", range(5))
 def test_random_teams_run_again_as_recorded(seed: int, backend: str, tmp_path: Path) -> None:

@@ -123,6 +123,7 @@ def digmon(
     )  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("at", [17, 44])
 def test_a_process_that_was_killed_goes_on_in_virtual_time(tmp_path: Path, at: int) -> None:
     """In the middle of a request, of which nothing is in the journal then."""

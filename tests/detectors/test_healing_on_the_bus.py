@@ -41,6 +41,7 @@ def play(
     return anyio.run(run, backend=name, backend_options=options), sink
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("case", HELPED.values(), ids=HELPED)
 def test_what_fails_without_healing_ends_well_with_it(case: Helped, backend: str) -> None:

@@ -100,6 +100,7 @@ HELPED = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("session", "seeds"), [(False, 20), (True, 5)], ids=["run", "session"])
 @pytest.mark.parametrize("case", HELPED.values(), ids=HELPED)
 def test_what_fails_without_healing_ends_well_with_it(
@@ -279,6 +280,7 @@ HOPELESS = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("session", [False, True], ids=["run", "session"])
 @pytest.mark.parametrize("case", HOPELESS.values(), ids=HOPELESS)
 def test_where_healing_cannot_help_the_run_ends_and_says_so(case: Hopeless, session: bool) -> None:

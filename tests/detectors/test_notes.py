@@ -93,6 +93,7 @@ def test_there_is_something_to_look_at() -> None:
     assert len({skeleton(note) for note in told("kind", ("ann", "bob", "eve"))}) > 4
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fake", FAKES, ids=range(len(FAKES)))
 def test_no_name_and_no_type_changes_what_a_note_says(fake: str) -> None:
     """Whatever they are: the words around them are those of every note, on as many lines."""

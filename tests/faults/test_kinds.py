@@ -264,6 +264,7 @@ def test_notes_can_be_ignored() -> None:
     assert play(replace(HEALED, method="mas"), deaf).injections == ()  # nobody says anything
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("kind", CASES)
 def test_on_the_bus_a_kind_does_the_same(kind: str, backend: str) -> None:

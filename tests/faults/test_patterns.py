@@ -37,6 +37,7 @@ def test_every_kind_that_should_raise_a_pattern_is_tried() -> None:
     assert should == {*WHERE, "merge_across_lineages"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", WHERE)
 def test_a_kind_raises_what_it_should(kind: str) -> None:
     """In most of some seeds, in a team that raises nothing otherwise."""

@@ -181,6 +181,7 @@ TEXTS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("text", TEXTS)
 async def test_a_call_that_comes_as_text_is_taken_for_one(text: str, native: bool) -> None:

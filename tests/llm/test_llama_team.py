@@ -25,6 +25,7 @@ def is_right(result: RunResult) -> bool:
     return score is not None and score.rmse == 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", ["strict", "object", "text"])
 @pytest.mark.parametrize("knows_calls", [True, False])
 async def test_data_are_read_by_tools_whatever_the_grammar_allows(

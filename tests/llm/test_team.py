@@ -226,6 +226,7 @@ async def test_an_unusable_decision_costs_some_repetitions_then_the_activation()
     assert result.outcome == "submitted"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("answer", ["", TASK.problem().payload, {"name": "size", "arguments": {}}])
 async def test_an_answer_that_is_none_is_mended_and_never_accepted(answer: Any) -> None:
     """The model is told at once; VOID and the scorer need not find it afterwards."""

@@ -48,6 +48,7 @@ def is_wrong(plan: Plan) -> bool:
     return bool(answer.payload["counts"] != {"1": 3000})
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("habit", "events", "shows", "expected"),
     [

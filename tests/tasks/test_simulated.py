@@ -43,6 +43,7 @@ def run(
     return simulate(team, given, setup=setup, sink=sink or (lambda record: None))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("heal", [False, True])
 @pytest.mark.parametrize("size", [1000, 10_000])
 @pytest.mark.parametrize("agents", [1, 3, 6])
