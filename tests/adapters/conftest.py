@@ -36,7 +36,13 @@ collect_ignore_glob = [f"test_{name}*.py" for name in FRAMEWORKS if name not in 
 @pytest.fixture
 def every(pytestconfig: pytest.Config) -> int:
     """At one of how many steps a request is cancelled; at all of them in the nightly run."""
-    return 1 if pytestconfig.getoption("whole") else 3
+    return 1 if pytestconfig.getoption("whole") else 5
+
+
+@pytest.fixture
+def crowd(pytestconfig: pytest.Config) -> int:
+    """The number of requests at once: 200 in the nightly run."""
+    return 200 if pytestconfig.getoption("whole") else 40
 
 
 @pytest.fixture(params=["asyncio", "trio"])

@@ -381,18 +381,18 @@ def test_a_stop_at_a_limit_is_no_failure_of_an_agent(watch: str) -> None:
     assert not [f for f in session.findings if f.pattern == "FAIL"]
 
 
-def test_two_hundred_requests_have_a_budget_each() -> None:
+def test_many_requests_have_a_budget_each(crowd: int) -> None:
     async def main() -> tuple[list[str], int]:
         acts = {name: relays(peer, []) for name, peer in ("ab", "ba")}
         made = team(Script(), "both", **acts)
         dig.wrap(made, budget={"turns": 3})
-        said = await asyncio.gather(*(words(first(made), f"go {n}") for n in range(200)))
+        said = await asyncio.gather(*(words(first(made), f"go {n}") for n in range(crowd)))
         session = dig.session_of(made)
         dig.unwrap(made)
         return said, session.statistics().partial
 
     said, partial = asyncio.run(main())
-    assert {*said} == {"what there is"} and partial == 200
+    assert {*said} == {"what there is"} and partial == crowd
 
 
 def test_at_a_limit_the_clients_alone_raise_what_a_server_tells() -> None:

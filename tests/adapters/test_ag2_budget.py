@@ -82,18 +82,17 @@ def test_without_the_floor_the_entry_agent_has_no_last_turn() -> None:
 
 
 @pytest.mark.timeout(900)  # AG2 builds a model of pydantic for each turn
-def test_two_hundred_channels_have_a_budget_each(pytestconfig: pytest.Config) -> None:
-    """All at once; each is stopped by itself, after its own second turn (20 in a short run)."""
-    count = 200 if pytestconfig.getoption("whole") else 20
-    heard, session, records = ask("half", {"turns": 2}, channels=count)
+def test_many_channels_have_a_budget_each(crowd: int) -> None:
+    """All at once; each is stopped by itself, after its own second turn."""
+    heard, session, records = ask("half", {"turns": 2}, channels=crowd)
     end = [("ann", "text", "half"), "stopped at 2 turns"]
-    assert [said[-2:] for said in heard] == [end] * count
-    assert [len(said) for said in heard] == [2 + 1 + 1] * count
-    assert session.statistics().partial == count
+    assert [said[-2:] for said in heard] == [end] * crowd
+    assert [len(said) for said in heard] == [2 + 1 + 1] * crowd
+    assert session.statistics().partial == crowd
     assert session.statistics().faults == 0
     assert session.statistics().open_turns == 0
     partial = [row["event"] for row in incidents(records) if row["stage"] == "partial"]
-    assert len({*partial}) == len(partial) == count
+    assert len({*partial}) == len(partial) == crowd
 
 
 @pytest.mark.parametrize(("answer", "turns"), [(None, 20), ("half", 5)])

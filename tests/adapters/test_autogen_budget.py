@@ -111,8 +111,8 @@ def test_a_stream_is_stopped_too() -> None:
     assert len(pieces) == 1 + 4 + 1 + 1
 
 
-def test_two_hundred_teams_have_a_budget_each() -> None:
-    teams = [dig.wrap(swarm(f"half {n}"), budget={"turns": 4}) for n in range(200)]
+def test_many_teams_have_a_budget_each(crowd: int) -> None:
+    teams = [dig.wrap(swarm(f"half {n}"), budget={"turns": 4}) for n in range(crowd)]
 
     async def ask_all() -> list[Any]:
         return await asyncio.gather(*(team.run(task="?") for team in teams))
@@ -120,7 +120,9 @@ def test_two_hundred_teams_have_a_budget_each() -> None:
     results = asyncio.run(ask_all())
     for team in teams:
         dig.unwrap(team)
-    assert [result.messages[-1].content for result in results] == [f"half {n}" for n in range(200)]
+    assert [result.messages[-1].content for result in results] == [
+        f"half {n}" for n in range(crowd)
+    ]
 
 
 def test_tokens_that_messages_tell_of_count() -> None:

@@ -211,6 +211,7 @@ async def by_hand(watching: Session) -> None:
         patch.setattr(watching.holds, "wait_until_released", broken)
         await watching.wait_until_released(third)
     watching.guard.call(lambda: None, default=None)
+    calls.draw_session(watching, None)
     watching._follow_up([Healed(CREATED)], [])
     now = anyio.current_time()
     with pytest.MonkeyPatch.context() as patch:

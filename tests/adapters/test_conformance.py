@@ -98,6 +98,7 @@ def _names(values: Iterable[Any]) -> list[str]:
 # --- nothing is changed ---
 
 
+@pytest.mark.sampled(2)
 def test_who_only_observes_changes_nothing_that_a_host_can_see(
     row: Framework, scenario: Scenario
 ) -> None:
@@ -113,6 +114,7 @@ def test_who_only_observes_changes_nothing_that_a_host_can_see(
         assert row.is_over(watched)
 
 
+@pytest.mark.sampled(2)
 def test_where_nothing_is_found_healing_changes_nothing_either(
     row: Framework, scenario: Scenario
 ) -> None:
@@ -206,6 +208,7 @@ def test_what_cannot_be_wrapped_is_refused(row: Framework, refused: Refused) -> 
 # --- traces ---
 
 
+@pytest.mark.sampled(2)
 def test_a_journal_passes_the_independent_checker_and_a_check_finds_the_same(
     row: Framework, package: str, scenario: Scenario, tmp_path: Path
 ) -> None:

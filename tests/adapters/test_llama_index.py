@@ -496,17 +496,17 @@ def test_an_agent_that_hands_nothing_back_fails_the_request(make: Any, who: str)
 
 @pytest.mark.timeout(600)  # LlamaIndex takes some 30 ms of processor time for each request
 @pytest.mark.parametrize("make", [lambda: pair("half"), lambda: hand_round("half")])
-def test_two_hundred_requests_have_a_budget_each(make: Any) -> None:
+def test_many_requests_have_a_budget_each(make: Any, crowd: int) -> None:
     wrapped = dig.wrap(make(), budget={"turns": 2})
 
     async def ask_all() -> list[Any]:
-        return await asyncio.gather(*(run(wrapped, f"{n}") for n in range(200)))
+        return await asyncio.gather(*(run(wrapped, f"{n}") for n in range(crowd)))
 
     results = asyncio.run(ask_all())
     session = dig.session_of(wrapped)
     dig.unwrap(wrapped)
     assert {str(result) for result in results} == {"half"}
-    assert session.statistics().partial == 200 and session.statistics().requests == 200
+    assert session.statistics().partial == crowd and session.statistics().requests == crowd
 
 
 def test_tokens_are_looked_at_before_each_step() -> None:

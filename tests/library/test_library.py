@@ -51,6 +51,7 @@ each_shape = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.sampled(2)
 @each_shape
 def test_a_healthy_team_raises_no_alarm(shape: Shape) -> None:
     """It answers right, with one line of configuration at most, and nobody works on after that."""
@@ -61,6 +62,7 @@ def test_a_healthy_team_raises_no_alarm(shape: Shape) -> None:
     assert seen.faults == 0
 
 
+@pytest.mark.sampled(2)
 @each_shape
 def test_a_healthy_team_that_is_healed_answers_as_it_does_without_a_monitor(shape: Shape) -> None:
     """Nothing is healed in it, and it is told nothing."""
@@ -70,6 +72,7 @@ def test_a_healthy_team_that_is_healed_answers_as_it_does_without_a_monitor(shap
     assert seen.faults == 0
 
 
+@pytest.mark.sampled(2)
 @each_shape
 def test_its_broken_twin_raises_the_alarms_that_are_named(shape: Shape) -> None:
     """These alarms, and no others; those of failures name who failed, and which request."""
@@ -94,6 +97,7 @@ def test_who_works_on_after_the_answer_is_told(name: str, late: set[str]) -> Non
     assert played(shape, broken=True).late == late
 
 
+@pytest.mark.sampled(2)
 @each_shape
 def test_a_broken_team_answers_as_it_does_without_a_monitor(shape: Shape) -> None:
     """What is only observed is not changed, not even in what it raises."""

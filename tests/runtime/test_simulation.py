@@ -38,7 +38,8 @@ from tests.helpers import (
     two_detectors,
 )
 
-# Both with and without healing: 2,000 runs in all cases with `--whole`; `--hypothesis-profile=dev` looks at 40,000.
+# Both with and without healing: 2,000 runs with `--whole`, 40,000 with
+# `--hypothesis-profile=dev`.
 CHUNKS, SEEDS = 10, 2 * settings().max_examples
 
 
