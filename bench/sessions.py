@@ -1,8 +1,8 @@
 """Held sessions on a server beside bare JetStream: `python -m bench.sessions` (needs nats-py).
 
-Pairs of agents hand a message to and fro. Bare: publish, fetch, acknowledge. Held: the same with a
-monitor in a process of its own between them. Both in the same run, on the same server. With
-`--sessions 200` each pair has a session of its own, and one process monitors all of them.
+Pairs of agents hand a message to and fro. Bare: nats-py's publish, fetch, acknowledge. Held: the
+same with a monitor in a process of its own between them. Both in the same run, on the same server.
+With `--sessions 200` each pair has a session of its own, and one process monitors all of them.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ import tempfile
 import time
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import anyio
 
 import dig
 from dig.adapters.nats.client import pose
-from dig.adapters.nats.connection import Connection, connect, inbox_of
+from dig.adapters.nats.connection import Connection, connect
 from dig.adapters.nats.embedded import embed_server
-from dig.adapters.nats.names import MSG_ID, Subjects
+from dig.adapters.nats.names import MSG_ID, Subjects, consumer
 from dig.adapters.nats.ownership import read_key
 from dig.adapters.nats.serving import make_session
 from dig.adapters.nats.streams import Storage, make_bucket, make_inbox, make_streams
@@ -87,16 +88,14 @@ async def bare(url: str, pairs: int, seconds: float) -> tuple[float, float, floa
         await make_streams(client, names, Storage())
 
         async def peer(pair: str, own: str, other: str) -> None:
-            inbox = await inbox_of(client, names.to, own).open()
-            number = 0
-            while True:
-                for message in await inbox.read(1, 60):
-                    hops.arrive(pair)
-                    await message.ack()
-                    hops.leave(pair)
-                    number += 1
-                    headers = {MSG_ID: f"{own}.{number}"}
-                    await client.js.publish(names.inbox(other), message.data, headers=headers)
+            inbox = await client.js.pull_subscribe_bind(consumer(own), names.to)
+            for number in count():
+                [message] = await inbox.fetch(1, 60)
+                hops.arrive(pair)
+                await message.ack()
+                hops.leave(pair)
+                headers = {MSG_ID: f"{own}.{number}"}
+                await client.js.publish(names.inbox(other), message.data, headers=headers)
 
         for number in range(pairs):
             a, b = f"a{number}", f"b{number}"
@@ -123,15 +122,13 @@ async def held(
         f"{prefix}-{n}": all_agents if sessions == 1 else all_agents[2 * n : 2 * n + 2]
         for n in range(sessions)
     }
-    hops, count = Hops(), 0
+    hops, handed = Hops(), count()
 
     async def hand_back(view: View) -> Decision:
-        nonlocal count
         hops.arrive(view.agent[1:])
         other = ("b" if view.agent[0] == "a" else "a") + view.agent[1:]
-        count += 1
         hops.leave(view.agent[1:])
-        return Decision.respond(view, NewEvent(payload={"number": count}, to=[other]))
+        return Decision.respond(view, NewEvent(payload={"number": next(handed)}, to=[other]))
 
     async with connect(url) as client, anyio.create_task_group() as tasks:
         await make_bucket(client)

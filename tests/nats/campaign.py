@@ -1,4 +1,4 @@
-"""Faults at random moments (A), at chosen points (B), cuts of the network (C): see `--help`.
+"""Faults at random moments (A), at chosen points (B), cuts of the network (C), or load alone.
 
 Real processes: a server, two monitors, agents, a client. Afterwards nothing may be lost, doubled or
 reordered, by an account that shares no code with dig; the journal verifies and runs again.
@@ -71,6 +71,7 @@ class Outcome:
     records: int = 0
     takeovers: int = 0
     settled_s: float = 0.0
+    load_s: float = 0.0
     faults: list[str] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
@@ -79,6 +80,9 @@ class Outcome:
             f"{self.problems} problems, {self.records} records, {self.takeovers} take-overs, "
             f"settled in {self.settled_s:.1f} s"
         )
+        if self.load_s:  # a problem comes, is handed on, and its answer goes
+            messages = (len(TEAM) + 1) * self.problems
+            yield f"{messages} messages, {messages / self.load_s:.0f} a second"
         yield f"{len(self.faults)} violations" + "".join(f"\n  {one}" for one in self.faults[:20])
 
 
@@ -131,12 +135,16 @@ class Campaign:
         self.members[name] = process
 
     async def run(self) -> Outcome:
-        for name in ("monitor 0", "monitor 1", "agents 0", "agents 1"):
+        for name in ("monitor 0", "monitor 1", "agents 0", "agents 1")[self.options.alone :]:
             self.spawn(name)
         client_task = asyncio.create_task(self._pose_and_await())
         keeper = asyncio.create_task(self._keep_alive())
         await self._wait_until_served()
-        if self.options.points:
+        loaded = time.monotonic()
+        if self.options.problems:
+            while self.outcome.problems < self.options.problems:  # noqa: ASYNC110 (others count)
+                await asyncio.sleep(0.1)
+        elif self.options.points:
             await self._stop_at_points()
         else:
             await (self._cut(self.cable) if self.cable else self._inject())
@@ -152,6 +160,8 @@ class Campaign:
         except TimeoutError:
             self.outcome.faults.append(f"lost: {self.open} problems are not answered after 60 s")
         self.outcome.settled_s = time.monotonic() - began
+        if self.options.problems:
+            self.outcome.load_s = time.monotonic() - loaded
         if self.outcome.settled_s > SETTLED_S + 2 * self.options.lease and not self.outcome.faults:
             self.outcome.faults.append(f"settled after {self.outcome.settled_s:.1f} s")
         keeper.cancel()
@@ -352,6 +362,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=500, help="faults of each kind, or points hit")
     parser.add_argument("--points", action="store_true", help="at chosen points (B), not at random")
     parser.add_argument("--cuts", action="store_true", help="of the network, by root (C)")
+    parser.add_argument("--problems", type=int, help="so many in all, and no faults")
+    parser.add_argument("--alone", action="store_true", help="with one monitor, not two")
     parser.add_argument("--chance", type=float, default=0.01, help="of a stop at a point")
     parser.add_argument("--seconds", type=float, help="stop after so long")
     parser.add_argument("--every", type=float, default=0.8, help="most seconds between faults")
