@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from dig.traces.otel.follow import Exporting
     from dig.traces.otel.otlp import ExportReport
 
+    from .nats.sent_journal import SentRun
+
 _T = TypeVar("_T")
 
 _KINDS = {
@@ -80,7 +82,8 @@ def wrap(
     Args:
         team: A dict, list, tuple or object of callables, or a framework's team (docs/wrapping.md).
         mode: `observe` changes nothing; `heal` adds notes and does what the team allows.
-        journal: The directory in which the run directory is made; ``None``: no trace is kept.
+        journal: The directory in which the run directory is made, or the address of a NATS server
+            for `digmon pull`; ``None``: no trace is kept.
         segment_bytes: The size of a file of the trace; ``None``: the trace stays one file.
         limits: The thresholds of the patterns; by default those of our commands.
         usual: The usual findings of the team: the file that `digmon learn` made, or counts.
@@ -198,7 +201,7 @@ def _session(plan: WrapPlan, setup: Setup, sinks: Sequence[Sink | None], **optio
 
 def _directory(
     journal: str | Path | None, plan: WrapPlan, mode: Mode, setup: Setup, segment_bytes: int | None
-) -> Callable[[], RunDirectory] | None:
+) -> Callable[[], RunDirectory | SentRun] | None:
     """Return a maker of the run directory; ``None``: no trace is kept."""
     if plan.served is not None:
         journal = plan.served.runs
@@ -206,12 +209,19 @@ def _directory(
         return None
     if not isinstance(journal, str | Path):
         raise SettingsError(f"journal={journal!r:.60} is no path of a directory")
-    from dig.traces.journal.journal import Keeping, RunDirectory
-
     about = {
         "run": setup.run, "mode": mode, "team": plan.description,
         "capabilities": sorted(plan.capabilities), **plan.about,
     }  # fmt: skip
+    if str(journal).startswith(("nats://", "tls://")):
+        from .nats import need_nats
+
+        need_nats()
+        from .nats.sent_journal import SentRun
+
+        return partial(SentRun, str(journal), about, header=setup.header())
+    from dig.traces.journal.journal import Keeping, RunDirectory
+
     keeping = Keeping(segment_bytes=segment_bytes)
     return partial(RunDirectory, Path(journal), about, header=setup.header(), keeping=keeping)
 
@@ -386,9 +396,9 @@ _wrapped: dict[int, _Wrapped] = {}  # by the id of the user's object, which is k
 class _Files:
     """The run directory of a wrapped team, made with the first record; a sink."""
 
-    def __init__(self, make: Callable[[], RunDirectory] | None) -> None:
+    def __init__(self, make: Callable[[], RunDirectory | SentRun] | None) -> None:
         self._make = make
-        self._directory: RunDirectory | None = None
+        self._directory: RunDirectory | SentRun | None = None
 
     def __call__(self, record: Record) -> None:
         self.write([record])

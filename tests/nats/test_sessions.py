@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -540,6 +542,23 @@ def server(tmp_path: Path, server_program: Path) -> Iterator[Restartable]:
     made = Restartable(tmp_path, server_program)
     yield made
     made.kill()
+
+
+async def test_a_lost_connection_ends_the_wait_for_answers(
+    server: Restartable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a killed server did not answer is stored as soon as there is one again."""
+    monkeypatch.setattr(connection, "ANSWER_S", 600.0)
+    async with connect(server.url) as client:
+        await make_bucket(client)
+        os.kill(server.process.pid, signal.SIGSTOP)
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.store, NAMES.key, b"{}", {})
+                await anyio.sleep(0.1)
+                server.kill()
+                server.start()
+        assert (await client.last_of("KV_DIG_OWNERS", NAMES.key)).seq == 1
 
 
 async def test_the_clock_stands_still_while_the_server_is_away(server: Restartable) -> None:

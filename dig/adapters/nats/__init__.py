@@ -7,7 +7,8 @@
 - `agent`: agents in a process of their own; `calls`: plain functions as agents; `over_a2a`: clients
   and executors of the A2A SDK. `contexts`: what
   OpenTelemetry has current. `client`: problems and answers.
-- `pull`: journals as run directories. `embedded`: an embedded server.
+- `pull`: journals as run directories. `sent_journal`: those of wrapped teams. `embedded`: an embedded
+  server.
 
 Everything here runs on asyncio, since nats-py does.
 """

@@ -89,6 +89,7 @@ async def connect(
             logger.warning("dig: the server refuses: %s", error)
 
     async def go_down() -> None:
+        client.await_no_longer()
         on_change(False)
 
     async def come_back() -> None:
@@ -164,6 +165,11 @@ class Connection(Client):  # type: ignore[misc]
             timer.cancel()
             del self._awaited[name]
         return answers.sequences
+
+    def await_no_longer(self) -> None:
+        """End all waiting for answers, which come to no other connection."""
+        for answers in self._awaited.values():
+            answers.done.set()
 
     async def _take_answer(self, message: Msg) -> None:
         _, name, number = message.subject.rsplit(".", 2)

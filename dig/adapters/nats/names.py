@@ -24,6 +24,7 @@ VERSION = "1"
 """The version of the envelopes."""
 
 V, KIND, T, EPOCH, RAW, WALL = "Dig-V", "Dig-Kind", "Dig-T", "Dig-Epoch", "Dig-Raw", "Dig-Wall"
+ABOUT, UNREPLAYABLE = "Dig-About", "Dig-Unreplayable"  # of a wrapped team's journal alone
 MSG_ID, TRACEPARENT = "Nats-Msg-Id", "traceparent"
 LAST, LAST_IN_SUBJECT = "Nats-Expected-Last-Sequence", "Nats-Expected-Last-Subject-Sequence"
 

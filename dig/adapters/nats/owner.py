@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import anyio
@@ -32,7 +32,7 @@ from .connection import (
 )
 from .envelopes import Release
 from .figures import SessionFigures
-from .names import LAST_IN_SUBJECT, MSG_ID, Subjects, journal_headers, token_in, token_of
+from .names import LAST, LAST_IN_SUBJECT, MSG_ID, Subjects, journal_headers, token_in, token_of
 from .ownership import Lease
 from .session import DISCONNECTED, HeldSession, RequestLines
 from .streams import MIB, Storage, make_inbox
@@ -217,17 +217,8 @@ class Owner:
     async def _append(self, lines: bytes, t: int, cursor: int) -> None:
         began_s = time.monotonic()
         headers = journal_headers(self._lease.epoch, t, cursor, self.position.journal)
-        subject = self._names.journal_subject
-        try:
-            sequence = await self._client.store(subject, lines, headers, self._stands("append"))
-        except WrongSequenceError:
-            last = await self._client.last_of(self._names.journal, subject)
-            if last is None or (last.headers or {}).get(MSG_ID) != headers[MSG_ID]:
-                raise FencedError from None
-            sequence = int(last.seq)
-        if sequence != self.position.journal + 1:
-            raise FencedError
-        self.position.journal = sequence
+        standing = self._stands("append")
+        self.position.journal = await append(self._client, self._names, lines, headers, standing)
         self._figures.note("append_ms", 1000 * (time.monotonic() - began_s))
 
     # --- 5: release ---
@@ -276,6 +267,28 @@ class Owner:
             self._lease.show_life()  # to wait for the server is not to hang
 
         return stand
+
+
+async def append(
+    client: Connection, names: Subjects, lines: bytes, headers: Mapping[str, str],
+    standing: Callable[[bool], None] = lambda stands: None,
+) -> int:  # fmt: skip
+    """Append a message to a journal; return the sequence.
+
+    Raises:
+        FencedError: The journal has another message there.
+    """
+    subject = names.journal_subject
+    try:
+        sequence = await client.store(subject, lines, headers, standing)
+    except WrongSequenceError:
+        last = await client.last_of(names.journal, subject)
+        if last is None or (last.headers or {}).get(MSG_ID) != headers[MSG_ID]:
+            raise FencedError from None
+        sequence = int(last.seq)  # only the answer was lost
+    if sequence != int(headers[LAST]) + 1:
+        raise FencedError
+    return sequence
 
 
 def chunks(groups: Iterable[RequestLines]) -> Iterable[tuple[bytes, int, int]]:

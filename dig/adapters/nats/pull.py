@@ -10,20 +10,22 @@ import json
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import anyio
 from nats.aio.msg import Msg
 
 from dig.errors import JournalError, SettingsError
-from dig.traces.journal.durable_files import write_file
+from dig.traces.journal.durable_files import mark, write_file
 from dig.traces.journal.journal import SIDE, read_side
+from dig.traces.journal.journal import UNREPLAYABLE as SUFFIX
 from dig.traces.journal.locking import lock
 from dig.traces.journal.reader import TRACE
 
 from .connection import Connection, GaplessReader, patiently, sequence_of
-from .names import WALL, Subjects, check_session, no_session
-from .streams import list_sessions
+from .names import ABOUT, UNREPLAYABLE, WALL, Subjects, check_session, no_session
+from .streams import list_journals
 
 
 class JournalCopy:
@@ -64,10 +66,13 @@ class JournalCopy:
             while data:
                 data = data[os.write(self._file, data) :]
             self.sequence, self._bytes = sequence_of(message), self._bytes + len(message.data)
+            headers = message.headers or {}
             if not self._side:
-                began = float((message.headers or {}).get(WALL, 0))
-                moment = datetime.fromtimestamp(began, UTC).isoformat()
+                moment = datetime.fromtimestamp(float(headers.get(WALL, 0)), UTC).isoformat()
                 self._side = {"execution": self.path.name, "began": moment}
+                self._side |= json.loads(headers.get(ABOUT, "{}"))
+            if UNREPLAYABLE in headers:
+                mark(self.path / f"{TRACE}{SUFFIX}")
         state = {"session": self.names.session, "sequence": self.sequence, "bytes": self._bytes}
         text = json.dumps({**self._side, "nats": state}, indent=2)
         write_file(self.path / SIDE, f"{text}\n".encode())
@@ -122,11 +127,10 @@ async def pull(
         follow: Whether to follow them until the call is cancelled.
         tell: Is told what is there.
     """
-    copied = set[str]()
+    copied, journals = set[str](), partial(list_journals, client, of_sessions=False)
     async with anyio.create_task_group() as tasks:
         while True:
-            names = [session] if session else await patiently(lambda: list_sessions(client))
-            for name in names:
+            for name in [session] if session else await patiently(journals):
                 if name not in copied:
                     await _last_sequence(client, Subjects(name))  # before a directory is made
                     copied.add(name)

@@ -24,7 +24,7 @@ from .connection import Connection, connect, number, patiently
 from .figures import INSTRUMENTS
 from .names import EPOCH, RAW, Subjects, journal_headers, no_session
 from .ownership import UNRESUMABLE, read_key
-from .streams import Storage, list_sessions, make_bucket, make_streams
+from .streams import Storage, list_journals, make_bucket, make_streams
 from .takeover import Attendant, Service, SetupOf
 
 AFTER = "comes after"
@@ -158,7 +158,7 @@ async def serve_all(
         attended: set[str] = set()
         async with anyio.create_task_group() as tasks:
             while True:
-                names = await patiently(lambda: list_sessions(client))
+                names = await patiently(lambda: list_journals(client))
                 for name in [n for n in names if n not in attended and fnmatchcase(n, pattern)]:
                     attended.add(name)
                     # Not all processes take a free session at once.
@@ -183,7 +183,7 @@ async def session_rows(client: Connection) -> list[dict[str, Any]]:
     (`figures`), `takeovers` of all owners so far.
     """
     rows: list[dict[str, Any]] = []
-    for session in await patiently(lambda: list_sessions(client)):
+    for session in await patiently(lambda: list_journals(client)):
         names = Subjects(session)
         says = (key := await read_key(client, names)).says
         raw = await patiently(partial(client.js.stream_info, names.raw))

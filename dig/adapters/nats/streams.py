@@ -63,10 +63,12 @@ def stream_configs(names: Subjects, storage: Storage) -> list[api.StreamConfig]:
     return [raw, inboxes, journal]
 
 
-async def make_streams(client: Connection, names: Subjects, storage: Storage) -> None:
-    """Make the missing streams of a session."""
+async def make_streams(
+    client: Connection, names: Subjects, storage: Storage, *, of_session: bool = True
+) -> None:
+    """Make the missing streams of a session; of a wrapped team's run, the journal alone."""
     js = client.js
-    for config in stream_configs(names, storage):
+    for config in stream_configs(names, storage)[0 if of_session else -1 :]:
         if await patiently(partial(js.stream_info, config.name)) is None:
             await patiently(partial(js.add_stream, config))
 
@@ -112,12 +114,11 @@ async def read_heads(client: Connection, names: Subjects) -> dict[str, tuple[int
     return heads
 
 
-async def list_sessions(client: Connection) -> list[str]:
-    """The names of all sessions with a journal."""
-    prefix, sessions, offset = "DIG_JOURNAL_", [], 0
-    while True:
-        page = await client.js.streams_info(offset)
-        sessions += [str(info.config.name) for info in page]
-        offset += len(page)
-        if not page:
-            return sorted(name[len(prefix) :] for name in sessions if name.startswith(prefix))
+async def list_journals(client: Connection, *, of_sessions: bool = True) -> list[str]:
+    """The names of all sessions that have begun; or of runs of wrapped teams, too."""
+    prefix, counts = "DIG_JOURNAL_", dict[str, int]()
+    while page := await client.js.streams_info(len(counts)):
+        counts |= {str(info.config.name): int(info.state.messages) for info in page}
+    journals = [name[len(prefix) :] for name in counts if name.startswith(prefix)]
+    begun = [name for name in journals if counts[prefix + name]]
+    return sorted(n for n in begun if not of_sessions or f"DIG_RAW_{n}" in counts)

@@ -259,6 +259,14 @@ KEEPING = Keeping()
 """The defaults for keeping a run."""
 
 
+def describe_execution(about: Mapping[str, Any]) -> dict[str, Any]:
+    """The side file of a new execution, with a name of its own, the date, versions and machine."""
+    now = datetime.now(UTC)
+    execution = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+    machine = {"dig": __version__, "python": platform.python_version(), "platform": sys.platform}
+    return {"execution": execution, "began": now.isoformat(), **about, **machine}
+
+
 class RunDirectory:
     """The directory of an execution.
 
@@ -287,20 +295,13 @@ class RunDirectory:
         Raises:
             JournalError: The directory cannot be made.
         """
-        now = datetime.now(UTC)
-        execution = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
-        self._take(parent / execution, header or {}, keeping)
+        side = describe_execution({**about, "durability": keeping.durability})
+        self._take(parent / side["execution"], header or {}, keeping)
         try:
             make_directory(self.path, synced=self._is_synced)
         except OSError as error:
             raise cannot("make", self.path, error) from None
-        machine = {
-            "dig": __version__,
-            "python": platform.python_version(),
-            "platform": sys.platform,
-        }
-        head = {"execution": execution, "began": now.isoformat(), **about}
-        self._write(SIDE, {**head, "durability": keeping.durability, **machine})
+        self._write(SIDE, side)
         self.journal = Journal(self.path / TRACE, header=header, **asdict(keeping))
 
     @classmethod

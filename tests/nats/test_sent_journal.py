@@ -1,0 +1,98 @@
+"""Journals of wrapped teams that go to a server: pulled, whole, and never waited for."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+
+import dig
+from dig.adapters.nats import sent_journal
+from dig.adapters.nats.connection import connect
+from dig.adapters.nats.embedded import stored_pid
+from dig.adapters.nats.pull import pull
+from dig.adapters.nats.serving import session_rows
+from dig.errors import SettingsError
+from dig.traces.journal.journal import UNREPLAYABLE
+from dig.traces.verify import verify
+
+TRACE = "trace.dig.jsonl"
+
+
+def work(times: int, journal: str | Path) -> None:
+    """Let a wrapped team of two work, and unwrap it."""
+    team = {"ada": lambda text: text.upper(), "bob": len}
+    wrapped = dig.wrap(team, journal=journal)
+    for number in range(times):
+        assert wrapped["bob"](wrapped["ada"]("x" * number)) == number
+    dig.unwrap(wrapped)
+
+
+def pulled(url: str, runs: Path) -> list[Path]:
+    """All runs of the server, as directories."""
+
+    async def run() -> None:
+        async with connect(url) as client:
+            await pull(client, runs, None, follow=False, tell=str)
+            assert await session_rows(client) == []  # nobody serves the run of a wrapped team
+
+    anyio.run(run)
+    return sorted(runs.iterdir())
+
+
+def test_a_pulled_run_is_like_one_that_was_kept_here(url: str, tmp_path: Path) -> None:
+    """Its side file and its records, with payloads of any size, are those of a directory."""
+    for journal in (url, url, tmp_path / "here"):
+        work(20, journal)
+    first, second = pulled(url, tmp_path / "pulled")
+    (here,) = (tmp_path / "here").iterdir()
+    sides = [json.loads((run / "side.json").read_text()) for run in (first, second, here)]
+    assert {side["team"] for side in sides} == {sides[2]["team"]}
+    assert sides[0]["execution"] == first.name != second.name
+    assert sides[2].keys() - sides[0].keys() == {"durability"}
+    kinds = [
+        [json.loads(line)["kind"] for line in (run / TRACE).read_text().splitlines()]
+        for run in (first, second, here)
+    ]
+    assert kinds[0] == kinds[1] == kinds[2]
+    assert kinds[0][-1] == "finish"
+    assert verify(first / TRACE).problems == []
+    assert not (first / f"{TRACE}{UNREPLAYABLE}").exists()
+
+
+def test_a_team_does_not_wait_for_a_server_that_hangs(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has no room is left out, the trace ends there, and its copy says so."""
+    monkeypatch.setattr(sent_journal, "ROOM", 50)
+    monkeypatch.setattr(sent_journal, "PATIENCE_S", 0.2)
+    server = int(stored_pid(tmp_path))
+    os.kill(server, signal.SIGSTOP)
+    try:
+        began_s = time.monotonic()
+        work(200, url)
+        took_s = time.monotonic() - began_s
+    finally:
+        os.kill(server, signal.SIGCONT)
+    assert took_s < 2.0
+
+    for _ in range(100):
+        runs = pulled(url, tmp_path / "pulled")
+        if runs and (runs[-1] / f"{TRACE}{UNREPLAYABLE}").exists():
+            break
+        time.sleep(0.1)
+    lines = (runs[-1] / TRACE).read_bytes().splitlines()
+    assert 1 < len(lines) < 200
+    assert verify(runs[-1] / TRACE).problems == []
+
+
+def test_an_address_without_the_library_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message names the extra."""
+    monkeypatch.setitem(__import__("sys").modules, "nats", None)
+    with pytest.raises(SettingsError, match=r"dig-monitor\[nats\]"):
+        dig.wrap({"ada": len}, journal="nats://127.0.0.1:4222")
