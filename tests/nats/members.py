@@ -192,18 +192,16 @@ def cursor_behind() -> None:
 def inboxes_after() -> None:
     """The inboxes are read after the fence, and compared by equality."""
 
-    async def _own(self: Attendant, lease: Any, follower: Any, tasks: Any) -> None:
+    async def _own(self: Attendant, lease: Any, follower: Any, clock: Any, tasks: Any) -> None:
         await follower.catch_up()
         await follower.reader.close()
         position = owner.Position(follower.reader.sequence, {})
-        clock = owner.SupervisedClock()
         clock.begin(follower.resumption.now_s)
         terms = self._service.terms
         session = HeldSession(follower.resumption, follower.notes, clock, follower.cursor, terms)
         made = Owner(
             self._client, self._names, session, position, lease, clock, self._service.storage
         )
-        self._owner = made
         unreleased = session.missing_releases({})
         session.incident(OWNER, {"epoch": lease.epoch, "raw": follower.cursor, "down_s": 0.0})
         await made.commit()
@@ -240,22 +238,13 @@ DEEP = {
 async def monitor(url: str, sessions: Sequence[str], lease_s: float, standby: bool) -> None:
     """Attend sessions."""
     service = Service(lease_s=lease_s, is_standby=standby, terms=Terms(lost_s=60), storage=STORAGE)
-    attendants: list[Attendant] = []
-
-    def note_connection(is_connected: bool) -> None:
-        for attendant in attendants:
-            attendant.note_connection(is_connected)
-
-    async with (
-        connect(url, on_change=note_connection) as client,
-        anyio.create_task_group() as tasks,
-    ):
+    async with connect(url) as client, anyio.create_task_group() as tasks:
         await make_bucket(client)
         for name in sessions:
             await make_session(client, Subjects(name), SETUP, TEAM, STORAGE)
             waits = replace(service, wait_s=random.uniform(0, lease_s / 4))
-            attendants.append(Attendant(client, Subjects(name), lambda line: SETUP, waits))
-            tasks.start_soon(attendants[-1].attend)
+            attendant = Attendant(client, Subjects(name), lambda line: SETUP, waits)
+            tasks.start_soon(attendant.attend)
 
 
 async def agents(url: str, sessions: Sequence[str], names: Sequence[str], twice: float) -> None:

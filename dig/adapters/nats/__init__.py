@@ -5,10 +5,9 @@
   process becomes the owner; `ownership`: its lease. `serving`: one or many sessions. `figures`:
   what an owner measures.
 - `agent`: agents in a process of their own; `calls`: plain functions as agents; `over_a2a`: clients
-  and executors of the A2A SDK. `contexts`: what
-  OpenTelemetry has current. `client`: problems and answers.
-- `pull`: journals as run directories. `sent_journal`: those of wrapped teams. `embedded`: an embedded
-  server.
+  and executors of the A2A SDK. `contexts`: what OpenTelemetry has current. `client`: problems and
+  answers.
+- `pull`: journals as run directories; `sent_journal`: those of wrapped teams. `embedded`: a server.
 
 Everything here runs on asyncio, since nats-py does.
 """

@@ -28,7 +28,7 @@ from dig.runtime.observers import attempt
 
 from .calls import Callees, PlainAgent, is_plain
 from .client import ask
-from .connection import TROUBLE, Connection, Puller, connect, inbox_of, logger, patiently
+from .connection import TROUBLE, Connection, Puller, connect, logger, patiently
 from .contexts import current_context, trace_context
 from .envelopes import ROOM, Mail, decision_body, read_activation
 from .names import KIND, MSG_ID, TRACEPARENT, VERSION, Subjects, V, consumer, token_of
@@ -63,7 +63,7 @@ class Membership:
             name: a if is_plain(a) else as_agent(a) for name, a in agents.items()
         }
         self._names, self._nats, self._credentials = Subjects(session), nats, credentials
-        self._beat_s, self._posts = beat_s, list[AgentPost]()
+        self._beat_s = beat_s
 
     def __await__(self) -> Generator[Any, None, None]:
         """Serve the agents until cancellation."""
@@ -82,26 +82,20 @@ class Membership:
 
     async def _serve(self, *, task_status: TaskStatus[Callees] = TASK_STATUS_IGNORED) -> None:
         async with (
-            connect(
-                self._nats, credentials=self._credentials, on_change=self._note_connection
-            ) as client,
+            connect(self._nats, credentials=self._credentials) as client,
             anyio.create_task_group() as tasks,
         ):
             most = client.max_payload - 2 * ROOM
             for name, agent in self._agents.items():
                 member: Any = PlainAgent(agent, tasks, most) if is_plain(agent) else agent
-                self._posts.append(AgentPost(client, self._names, name, member))
-                tasks.start_soon(self._posts[-1].work)
-                tasks.start_soon(self._posts[-1].beat, self._beat_s)
+                post = AgentPost(client, self._names, name, member)
+                tasks.start_soon(post.work)
+                tasks.start_soon(post.beat, self._beat_s)
             callees = Callees(self._agents)
             callees.outside = partial(ask, client, self._names.session)
             with nullcontext() if self._a2a is None else self._a2a.attached(callees, tasks):
                 task_status.started(callees)
                 await anyio.sleep_forever()
-
-    def _note_connection(self, is_connected: bool) -> None:
-        for post in self._posts:
-            post.note_connection()
 
 
 class AgentPost:
@@ -111,13 +105,9 @@ class AgentPost:
         """Begin before the first mail."""
         self._client, self._names, self._agent = client, names, agent
         self._name, self._token = name, token_of(name)
+        self._consumer = names.to, consumer(self._token)
         self._inbox: Puller | None = None
         self._at_work: Msg | None = None
-
-    def note_connection(self) -> None:
-        """The connection was lost, or is back."""
-        if self._inbox is not None:
-            self._inbox.is_broken = True
 
     async def beat(self, beat_s: float) -> None:
         """Send heartbeats; the first has the agent join."""
@@ -140,7 +130,7 @@ class AgentPost:
     async def _take_mail(self) -> None:
         try:
             if self._inbox is None:
-                self._inbox = await inbox_of(self._client, self._names.to, self._token).open()
+                self._inbox = await Puller(self._client, *self._consumer, 1).open()
             for message in await self._inbox.read(1, _FAR):
                 self._at_work = message
                 await self._answer(message)
@@ -156,10 +146,10 @@ class AgentPost:
 
     async def _await_inbox(self) -> float:
         """Wait for the inbox, made by the monitor at the join; return the `ack_wait`."""
-        session, inbox = self._names.session, (self._names.to, consumer(self._token))
+        session = self._names.session
         until_s = time.monotonic() + WAIT_S
         for attempt_s in chain((0.02, 0.05, 0.1, 0.2, 0.5), repeat(1.0)):
-            info = await patiently(lambda: self._client.js.consumer_info(*inbox))
+            info = await patiently(lambda: self._client.js.consumer_info(*self._consumer))
             if info is not None:
                 break
             if time.monotonic() >= until_s:

@@ -30,13 +30,13 @@ from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 from dig._util.redaction import masking_logger
 from dig.errors import ConsumerGoneError, DamageError, SettingsError, WrongSequenceError
 
-from .names import T, consumer, no_session
+from .names import T, no_session
 
 logger = masking_logger("dig.nats")
 
-CONNECT_S, REFUSED_S, ANSWER_S, HEARTBEAT_S = 5.0, 1.0, 2.0, 2.0
-"""Seconds to wait for the first connection, for one where nothing listens, for an answer, and
-between signs of life."""
+CONNECT_S, REFUSED_S, ELECTION_S, ANSWER_S, HEARTBEAT_S = 5.0, 1.0, 15.0, 2.0, 2.0
+"""Seconds to wait for the first connection, for one where nothing listens or a stream that is not
+there, for a stream of a cluster, for an answer, and between signs of life."""
 
 EXAMPLE = "they look like nats://127.0.0.1:4222"
 
@@ -57,10 +57,7 @@ def public_url(url: str) -> str:
 
 
 @asynccontextmanager
-async def connect(
-    url: str, *, credentials: str | None = None,
-    on_change: Callable[[bool], None] = lambda is_connected: None,
-) -> AsyncIterator[Connection]:  # fmt: skip
+async def connect(url: str, *, credentials: str | None = None) -> AsyncIterator[Connection]:
     """Connect to a server for as long as the block lasts.
 
     A user's replies come below `_INBOX_<user>`, so that the server can keep them from others.
@@ -68,7 +65,6 @@ async def connect(
     Args:
         url: Its address, or several ones, with commas between; a user may stand before the `@`.
         credentials: The path of a file with credentials.
-        on_change: Is told when the connection is lost, and when it is back.
 
     Raises:
         SettingsError: No server answers there, or it refuses the user.
@@ -89,11 +85,10 @@ async def connect(
             logger.warning("dig: the server refuses: %s", error)
 
     async def go_down() -> None:
-        client.await_no_longer()
-        on_change(False)
+        client.tell(False)
 
     async def come_back() -> None:
-        on_change(True)
+        client.tell(True)
 
     client = Connection()
     try:
@@ -128,12 +123,14 @@ class Connection(Client):  # type: ignore[misc]
 
     Attributes:
         js: Its JetStream.
+        listeners: Are called when it is lost, and with True when it is back.
     """
 
     def __init__(self) -> None:
         """Begin without a connection."""
         super().__init__()
         self.js: JetStreamContext = self.jetstream(timeout=ANSWER_S)
+        self.listeners: set[Callable[[bool], None]] = set()
         self._inbox, self._number, self._awaited = "", 0, dict[str, _Answers]()
 
     async def store_all(self, messages: Sequence[Message]) -> list[int | None]:
@@ -166,10 +163,12 @@ class Connection(Client):  # type: ignore[misc]
             del self._awaited[name]
         return answers.sequences
 
-    def await_no_longer(self) -> None:
-        """End all waiting for answers, which come to no other connection."""
-        for answers in self._awaited.values():
+    def tell(self, is_connected: bool) -> None:
+        """Tell all listeners; a connection that is back has none of the answers of the lost one."""
+        for answers in self._awaited.values() if is_connected else ():
             answers.done.set()
+        for listener in [*self.listeners]:
+            listener(is_connected)
 
     async def _take_answer(self, message: Msg) -> None:
         _, name, number = message.subject.rsplit(".", 2)
@@ -191,7 +190,7 @@ class Connection(Client):  # type: ignore[misc]
             data: Its body.
             headers: Its headers, with an id.
             standing: Is told that nothing moves until the server can store it, and that it could.
-            session: The session, if it may be missing: without its streams for a second, it is.
+            session: The session, if it may be missing: without its streams for a while, it is.
 
         Raises:
             WrongSequenceError: Its guard does not hold; or the message was stored by an attempt
@@ -208,6 +207,8 @@ class Connection(Client):  # type: ignore[misc]
         standing: Callable[[bool], None] = lambda stands: None, session: str | None = None,
     ) -> int:  # fmt: skip
         """Publish like `store` what was not stored at once; each attempt says what is wrong."""
+        # A cluster that has lost a server needs a while until another one answers for a stream.
+        until_s = time.monotonic() + (ELECTION_S if "cluster" in self._server_info else REFUSED_S)
         waited_s = 0.0
         while True:
             try:
@@ -224,7 +225,8 @@ class Connection(Client):  # type: ignore[misc]
                 reason = str(error.description)
             except (NoStreamResponseError, *TROUBLE) as error:
                 reason = str(error) or type(error).__name__
-                if session and waited_s >= 0.8 and isinstance(error, NoStreamResponseError):
+                is_missing = isinstance(error, NoStreamResponseError) and time.monotonic() > until_s
+                if session and is_missing:
                     raise no_session(session) from None
             else:
                 if waited_s:
@@ -270,15 +272,11 @@ def number(message: api.RawStreamMsg | None, header: str = T, default: int = -1)
 
 
 class Puller:
-    """Reads a pull consumer; one request for many messages is under way at any time.
-
-    Attributes:
-        is_broken: Set it to have the next read say that the consumer has gone.
-    """
+    """Reads a pull consumer; one request for many messages is under way at any time."""
 
     def __init__(self, client: Connection, stream: str, name: str, batch: int) -> None:
         """Begin; `open` subscribes."""
-        self.is_broken = self._is_nudged = False
+        self._is_broken = self._is_nudged = False
         self._client, self._batch = client, batch
         self._subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}"
         self._messages: deque[Msg] = deque()
@@ -292,14 +290,20 @@ class Puller:
         """Subscribe to the inbox of the replies."""
         self._inbox = self._client.new_inbox()
         self._subscription = await self._client.subscribe(self._inbox, cb=self._take)
+        self._client.listeners.add(self._break)  # its consumer or request did not survive
         return self
 
     async def close(self) -> None:
         """Stop reading; the server forgets the consumer by itself."""
+        self._client.listeners.discard(self._break)
         try:
             await self._subscription.unsubscribe()
         except TROUBLE as error:
             logger.debug("dig: not unsubscribed: %s", error)
+
+    def _break(self, is_connected: bool = False) -> None:
+        self._is_broken = True
+        self._wake()
 
     def nudge(self) -> None:
         """Have the read under way return, with nothing if there is nothing."""
@@ -315,7 +319,7 @@ class Puller:
         until_s = time.monotonic() + wait_s
         while not self._messages:
             now_s = time.monotonic()
-            if self.is_broken or (self._ordered and now_s > self._heard_s + 2.5 * HEARTBEAT_S):
+            if self._is_broken or (self._ordered and now_s > self._heard_s + 2.5 * HEARTBEAT_S):
                 raise ConsumerGoneError
             if not self._ordered:
                 await self._ask(now_s)
@@ -340,7 +344,7 @@ class Puller:
 
     async def finish(self, message: Msg) -> None:
         """Acknowledge the message that was read, and ask for the next one by the same message."""
-        if self.is_broken:  # the next one would go to a reader that nobody reads any more
+        if self._is_broken:  # the next one would go to a reader that nobody reads any more
             await message.ack()
         else:
             await self._ask(time.monotonic(), message.reply, b"+NXT ")
@@ -362,29 +366,10 @@ class Puller:
         elif status == "408" or status == "404":  # the request has expired
             self._ordered = 0
         elif status != "100":  # 100 is a sign of life; 409 and 503: no such consumer any more
-            self.is_broken = True
+            self._is_broken = True
         else:
             return
         self._wake()
-
-
-async def reading(
-    client: Connection, stream: str, *, after: int = 0, subject: str | None = None, batch: int = 256
-) -> Puller:
-    """Open a reader of a stream behind the sequence `after`; its consumer goes away alone.
-
-    Nothing is acknowledged: how far a reader has come is its own affair.
-
-    Raises:
-        nats.errors.Error: The consumer cannot be made now.
-    """
-    config = api.ConsumerConfig(
-        deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=after + 1,
-        ack_policy=api.AckPolicy.NONE, inactive_threshold=30.0, filter_subject=subject,
-        mem_storage=True,
-    )  # fmt: skip
-    info = await client.js.add_consumer(stream, config)
-    return await Puller(client, stream, str(info.name), batch).open()
 
 
 class GaplessReader:
@@ -421,10 +406,8 @@ class GaplessReader:
         messages: list[Msg] = []
         last = self.sequence
         try:
-            if self.puller is None:
-                self.puller = await reading(self._client, self._stream, after=self.sequence)
-                self._is_new = True
-            for message in await self.puller.read(wait_s=wait_s):
+            puller = self.puller or await self._open()
+            for message in await puller.read(wait_s=wait_s):
                 sequence = sequence_of(message)
                 if sequence > last + 1:
                     if not self._is_new:  # it was sent into a connection that has gone
@@ -445,6 +428,17 @@ class GaplessReader:
         self.sequence = last
         return messages
 
+    async def _open(self) -> Puller:
+        # Nothing is acknowledged: how far a reader has come is its own affair.
+        config = api.ConsumerConfig(
+            deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=self.sequence + 1,
+            ack_policy=api.AckPolicy.NONE, inactive_threshold=30.0, mem_storage=True,
+        )  # fmt: skip
+        info = await self._client.js.add_consumer(self._stream, config)
+        self._is_new = True
+        self.puller = await Puller(self._client, self._stream, str(info.name), 256).open()
+        return self.puller
+
     async def close(self) -> None:
         """Stop reading, until the next read."""
         puller, self.puller = self.puller, None
@@ -455,8 +449,3 @@ class GaplessReader:
 def sequence_of(message: Msg) -> int:
     """Get the sequence of a message in the stream."""
     return int(message.metadata.sequence.stream)
-
-
-def inbox_of(client: Connection, stream: str, token: str) -> Puller:
-    """Make a reader of an agent's inbox, for one message at a time."""
-    return Puller(client, stream, consumer(token), 1)

@@ -58,22 +58,23 @@ class SupervisedClock:
     """
 
     def __init__(self) -> None:
-        """Begin at zero, standing."""
-        self.stood_s = 0.0
-        self._shown_s = 0.0
-        self._since_s: float | None = None
+        """Begin at zero."""
         self._reasons: set[str] = set()
+        self.begin(0.0)
 
     def begin(self, shown_s: float) -> None:
         """Go on from a moment."""
-        self._shown_s = shown_s
-        self._since_s = None if self._reasons else time.monotonic()
-        self._stands_since_s = time.monotonic()
+        self.stood_s, self._shown_s, self._stands_since_s = 0.0, shown_s, time.monotonic()
+        self._since_s = None if self._reasons else self._stands_since_s
 
     def __call__(self) -> float:
         """Seconds since the run began."""
         since_s = self._since_s
         return self._shown_s + (0.0 if since_s is None else time.monotonic() - since_s)
+
+    def note_connection(self, is_connected: bool) -> None:
+        """Stand while there is no connection."""
+        self.stand("connection", not is_connected)
 
     def stand(self, reason: str, stands: bool) -> None:
         """Set or clear a reason to stand still."""
@@ -176,12 +177,6 @@ class Owner:
             await self.commit()
 
     # --- signals ---
-
-    def note_connection(self, is_connected: bool) -> None:
-        """Note that the connection has gone, or is back; the consumer did not survive."""
-        self._clock.stand("connection", not is_connected)
-        if self._raw.puller is not None:
-            self._raw.puller.is_broken = True
 
     async def _beat(self, message: Msg) -> None:
         self._beats.add(token_in(message.subject))

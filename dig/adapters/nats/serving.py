@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -119,15 +119,11 @@ async def serve(
         is_only_made: Whether to end when the session is there, for other processes to serve.
     """
     service, names = service or Service(), Subjects(session)
-    attendants: list[Attendant] = []
-    async with connect(url, credentials=credentials, on_change=_telling(attendants)) as client:
+    async with connect(url, credentials=credentials) as client:
         await make_bucket(client, service.storage.replicas)
         await make_session(client, names, setup, agents, service.storage, after)
-        if is_only_made:
-            return
-        setup_of: SetupOf = recorded_setup if is_recorded else lambda line: setup
-        attendants.append(Attendant(client, names, setup_of, service))
-        await attendants[0].attend()
+        if not is_only_made:
+            await Attendant(client, names, _setup_of(setup, is_recorded), service).attend()
 
 
 async def serve_all(
@@ -150,10 +146,8 @@ async def serve_all(
     """
     check_setup(setup)
     service = service or Service()
-    attendants: list[Attendant] = []
-    places = anyio.Semaphore(most)
-    setup_of: SetupOf = recorded_setup if is_recorded else lambda line: setup
-    async with connect(url, credentials=credentials, on_change=_telling(attendants)) as client:
+    places, setup_of = anyio.Semaphore(most), _setup_of(setup, is_recorded)
+    async with connect(url, credentials=credentials) as client:
         await make_bucket(client, service.storage.replicas)
         attended: set[str] = set()
         async with anyio.create_task_group() as tasks:
@@ -163,17 +157,13 @@ async def serve_all(
                     attended.add(name)
                     # Not all processes take a free session at once.
                     waits = replace(service, wait_s=random.uniform(0, service.lease_s / 4))
-                    attendants.append(Attendant(client, Subjects(name), setup_of, waits, places))
-                    tasks.start_soon(attendants[-1].attend)
+                    attendant = Attendant(client, Subjects(name), setup_of, waits, places)
+                    tasks.start_soon(attendant.attend)
                 await anyio.sleep(service.lease_s / 3)
 
 
-def _telling(attendants: Sequence[Attendant]) -> Callable[[bool], None]:
-    def note_connection(is_connected: bool) -> None:
-        for attendant in attendants:
-            attendant.note_connection(is_connected)
-
-    return note_connection
+def _setup_of(setup: Setup, is_recorded: bool) -> SetupOf:
+    return recorded_setup if is_recorded else lambda line: setup
 
 
 async def session_rows(client: Connection) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,8 @@ from dig.graph import records
 from dig.graph.chain import checksum
 from dig.graph.records import Record, micros
 from dig.monitor.messages import Answered, Effect, Output, Over, Started, TakenOut, Wake
-from dig.runtime.agents import View, as_decision
+from dig.runtime.agents import as_decision
+from dig.runtime.checkpoint import RunningActivation
 from dig.runtime.resume import Resumption
 
 from .calls import CALL, FAILURE, NOTICE
@@ -92,17 +93,6 @@ class RequestLines:
     lines: bytes
     t: int
     cursor: int
-
-
-@dataclass
-class Running:
-    """An activation in progress, with the record and the moment of the start."""
-
-    started: Started
-    view: View
-    t: int
-    mark: str
-    since_s: float
 
 
 def remember(latest: OrderedDict[str, Any], key: str, value: Any, most: int = MOST_KEPT) -> None:
@@ -225,9 +215,9 @@ class HeldSession:
         assert resumption.lines is not None
         self._lines = resumption.lines
         now_s = resumption.now_s
+        again_us = micros(now_s)  # timers begin again
         self._running = {
-            name: Running(item.started, item.view, item.t, item.mark, now_s)
-            for name, item in resumption.running.items()
+            name: replace(item, since_us=again_us) for name, item in resumption.running.items()
         }
         self._again = dict(resumption.again)
         self._waiting = list(resumption.wakes)
@@ -261,7 +251,12 @@ class HeldSession:
         context = headers.get(TRACEPARENT)
         try:
             kind, body = read_raw(token, headers, data)
-            self._HANDLERS[kind](self, body, token, context)
+            if isinstance(body, DecisionBody):
+                self._decision(body, token, context)
+            elif isinstance(body, ProblemBody):
+                self._problem(body, context)
+            else:
+                self._from_person(kind, body)
             if stored_s is not None and body.sent is not None:
                 self._compare_clocks(token, stored_s - body.sent)
         except (RawError, RequestError, DecisionError, PayloadError) as error:
@@ -330,7 +325,7 @@ class HeldSession:
         if again_s is not None and started.agent not in self._busy():
             self._again[started.agent] = self._clock() + again_s
 
-    def _problem(self, body: ProblemBody, token: str, context: str | None) -> None:
+    def _problem(self, body: ProblemBody, context: str | None) -> None:
         agents = self._monitor.graph.agents
         to = tuple(body.to) or tuple(agents)[:1]
         if len(self.notes.open) >= self._terms.max_open:
@@ -349,24 +344,21 @@ class HeldSession:
         most = self._terms.most_bytes - ROOM
         return 3 * self._bytes > most and len(dumps(value)) > most  # a letter grows to at most 3
 
-    def _join(self, body: MemberBody, token: str, context: str | None) -> None:
-        self._ask(lambda: self._monitor.join(body.agent))
-        self._beats[body.agent] = self._clock()
-        self.joined.append(body.agent)
+    def _join(self, agent: str) -> None:
+        self._ask(lambda: self._monitor.join(agent))
+        self._beats[agent] = self._clock()
+        self.joined.append(agent)
 
-    def _leave(self, body: MemberBody, token: str, context: str | None) -> None:
-        self._ask(lambda: self._monitor.leave(body.agent))
-
-    def _tell(self, body: TellBody, token: str, context: str | None) -> None:
-        self._ask(lambda: self._monitor.tell(body.note, tuple(body.to)))
-
-    def _decide(self, body: DecideBody, token: str, context: str | None) -> None:
-        self._ask(lambda: self._monitor.decide(body.finding, body.heal))
-
-    _HANDLERS: Mapping[str, Callable[..., None]] = {
-        "decision": _decision, "problem": _problem, "join": _join, "leave": _leave, "tell": _tell,
-        "decide": _decide,
-    }  # fmt: skip
+    def _from_person(self, kind: str, body: MemberBody | TellBody | DecideBody) -> None:
+        monitor = self._monitor
+        if isinstance(body, TellBody):
+            self._ask(lambda: monitor.tell(body.note, tuple(body.to)))
+        elif isinstance(body, DecideBody):
+            self._ask(lambda: monitor.decide(body.finding, body.heal))
+        elif kind == "join":
+            self._join(body.agent)
+        else:
+            self._ask(lambda: monitor.leave(body.agent))
 
     def _compare_clocks(self, token: str, behind_s: float) -> None:
         if abs(behind_s) <= SKEW_S:
@@ -387,12 +379,11 @@ class HeldSession:
             if not self.notes.away.get(agent, True):
                 return
             try:
-                self._ask(lambda: self._monitor.join(agent))
+                self._join(agent)
             except RequestError as error:
                 logger.warning("dig: %s", error)
-                return
-            self.joined.append(agent)
-        self._beats[agent] = self._clock()
+        else:
+            self._beats[agent] = self._clock()
 
     def incident(self, kind: str, detail: Mapping[str, Any]) -> None:
         """Write down an incident."""
@@ -409,7 +400,7 @@ class HeldSession:
     def due_s(self) -> float | None:
         """The moment of the next `tick`; ``None``: nothing is due."""
         due = [self._monitor.next_deadline(), *self._again.values()]
-        due += [running.since_s + self._timeout_s for running in self._running.values()]
+        due += [self._ends_s(running) for running in self._running.values()]
         due += [beat_s + self._terms.lost_s for beat_s in self._beats.values()]
         return min((moment for moment in due if moment is not None), default=None)
 
@@ -422,7 +413,7 @@ class HeldSession:
         for running in list(self._running.values()):
             if running.started.activation not in self._monitor.graph.running:  # its agent has left
                 self._running.pop(running.started.activation, None)
-            elif running.since_s + self._timeout_s <= now_s:
+            elif self._ends_s(running) <= now_s:
                 error = TimeoutError(f"took longer than {self._timeout_s:g} s")
                 fail = partial(self._host.fail_activation, running.started, error)
                 self._end(running.started, fail)
@@ -480,7 +471,8 @@ class HeldSession:
                 self._start(effect.agent)
             elif isinstance(effect, Started):
                 view, (t, mark) = self._host.view(effect), self._starts.pop(effect.activation)
-                running = Running(effect, view, t, mark, self._clock())
+                since_us = micros(self._clock())
+                running = RunningActivation(effect, view, since_us, t=t, mark=mark)
                 self._running[effect.activation] = running
                 self._releases.append(self._activation(running))
             elif isinstance(effect, Answered):
@@ -490,12 +482,15 @@ class HeldSession:
             elif isinstance(effect, Over):
                 self.is_over = True
 
-    def _activation(self, running: Running) -> Release:
+    def _activation(self, running: RunningActivation) -> Release:
         token = token_of(running.started.agent)
         return activation_release(
             token, running.t, running.mark, running.view, self.notes.contexts,
             self._terms.most_bytes,
         )  # fmt: skip
+
+    def _ends_s(self, running: RunningActivation) -> float:
+        return running.since_us / 1e6 + self._timeout_s
 
     def _busy(self) -> set[str]:
         return {running.started.agent for running in self._running.values()}

@@ -145,12 +145,6 @@ class Attendant:
         self._figures = SessionFigures(names.session)
         self._places = places or anyio.Semaphore(1)
         self._client, self._names, self._setup, self._service = client, names, setup, service
-        self._owner: Owner | None = None
-
-    def note_connection(self, is_connected: bool) -> None:
-        """Note that the connection has gone, or is back."""
-        if self._owner is not None:
-            self._owner.note_connection(is_connected)
 
     async def attend(self) -> None:
         """Own the session whenever no other process does, until cancellation.
@@ -165,7 +159,6 @@ class Attendant:
                 self._figures.note("fenced", 1)
                 logger.warning("dig: session %s has another owner now", self._names.session)
             finally:
-                self._owner = None
                 await follower.reader.close()
 
     async def _wait_and_own(self, follower: JournalFollower) -> None:
@@ -183,10 +176,12 @@ class Attendant:
         lease = Lease(self._client, self._names, service.process, service.lease_s)
         if not await lease.claim(revision):  # 1
             return
+        clock = SupervisedClock()
+        self._client.listeners.add(clock.note_connection)
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(lease.keep)
-                await self._own(lease, follower, tasks)
+                await self._own(lease, follower, clock, tasks)
                 tasks.cancel_scope.cancel()
         except* FencedError:
             lease.is_lost = True
@@ -195,10 +190,13 @@ class Attendant:
             reason = str(group.exceptions[0])
             await lease.give_back(**{UNRESUMABLE: reason})
         finally:
+            self._client.listeners.discard(clock.note_connection)
             with anyio.CancelScope(shield=True), anyio.move_on_after(ANSWER_S):
                 await lease.give_back()
 
-    async def _own(self, lease: Lease, follower: JournalFollower, tasks: TaskGroup) -> None:
+    async def _own(
+        self, lease: Lease, follower: JournalFollower, clock: SupervisedClock, tasks: TaskGroup
+    ) -> None:
         began_s = time.monotonic()
         follower.reads = lease.show_life
         await follower.catch_up()  # 2
@@ -209,13 +207,12 @@ class Attendant:
         heads = await read_heads(self._client, self._names)  # 3
         position = Position(follower.reader.sequence, heads)
         owners.reach("heads read")
-        clock = SupervisedClock()
         clock.begin(follower.resumption.now_s)
         limit = min(self._service.terms.most_bytes, self._client.max_payload)
         terms = replace(self._service.terms, most_bytes=limit)
         session = HeldSession(follower.resumption, follower.notes, clock, follower.cursor, terms)
         args = (self._client, self._names, session, position, lease, clock, self._service.storage)
-        self._owner = owner = Owner(*args, self._figures)
+        owner = Owner(*args, self._figures)
         lease.status = lambda: self._status(session)
         unreleased = session.missing_releases(position.heads)
         down_s = max(0.0, round(time.time() - follower.wall_s, 3))
