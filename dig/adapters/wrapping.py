@@ -82,8 +82,7 @@ def wrap(
     Args:
         team: A dict, list, tuple or object of callables, or a framework's team (docs/wrapping.md).
         mode: `observe` changes nothing; `heal` adds notes and does what the team allows.
-        journal: The directory in which the run directory is made, or the address of a NATS server
-            for `digmon pull`; ``None``: no trace is kept.
+        journal: The directory of runs, or the address of a NATS server; ``None``: no trace is kept.
         segment_bytes: The size of a file of the trace; ``None``: the trace stays one file.
         limits: The thresholds of the patterns; by default those of our commands.
         usual: The usual findings of the team: the file that `digmon learn` made, or counts.

@@ -26,16 +26,15 @@ POLL_S = 2.0
 
 
 async def pose(
-    client: Connection, names: Subjects, payload: Any, to: Sequence[str] = (),
-    kind: str = "problem", context: str = "",
-) -> str:  # fmt: skip
+    client: Connection, names: Subjects, payload: Any, to: Sequence[str] = (), context: str = ""
+) -> str:
     """Store a problem; return the trace context by which the answer is known.
 
     Raises:
         SettingsError: There is no such session.
     """
     context, name = context or problem_context(), secrets.token_hex(12)
-    body = dumps({"payload": payload, "to": list(to), "type": kind, "sent": time.time()})
+    body = dumps({"payload": payload, "to": list(to), "type": "problem", "sent": time.time()})
     headers = {V: VERSION, KIND: "problem", MSG_ID: f"p.{name}", TRACEPARENT: context}
     subject = names.raw_subject(CLIENT)
     await client.store(subject, body.encode(), headers, session=names.session)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
 from threading import Thread
 from typing import Any
 
@@ -88,18 +87,17 @@ class SentRun:
             logger.error("dig: the journal is not sent: %s", error)
 
     async def _connect_and_store(self) -> None:
-        async with AsyncExitStack() as stack:
-            while True:
-                try:
-                    client = await stack.enter_async_context(connect(self._url))
-                    break
-                except SettingsError as error:  # the server may come later
-                    if self._is_closing:
-                        raise
-                    logger.warning("dig: the journal waits: %s", error)
-                    await anyio.sleep(1.0)
-            await make_streams(client, self._names, Storage(), of_session=False)
-            await self._store(client)
+        client = None
+        while client is None:
+            try:
+                async with connect(self._url) as client:
+                    await make_streams(client, self._names, Storage(), of_session=False)
+                    await self._store(client)
+            except SettingsError as error:  # the server may come later
+                if client is not None or self._is_closing:
+                    raise
+                logger.warning("dig: the journal waits: %s", error)
+                await anyio.sleep(1.0)
 
     async def _store(self, client: Connection) -> None:
         sequence, last = 0, -1
