@@ -91,7 +91,7 @@ current_turn: ContextVar[_Turn] = ContextVar("turn")
 
 
 def call_context(turn: _Turn) -> str:
-    """Make a trace context of its own for a call of a turn, by which the answer is known."""
+    """Make a trace context for a call of a turn; the answer bears the same."""
     return child_context(turn.context)
 
 

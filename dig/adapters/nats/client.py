@@ -28,7 +28,7 @@ POLL_S = 2.0
 async def pose(
     client: Connection, names: Subjects, payload: Any, to: Sequence[str] = (), context: str = ""
 ) -> str:
-    """Store a problem; return the trace context by which the answer is known.
+    """Store a problem; return the trace context of the answer.
 
     Raises:
         SettingsError: There is no such session.

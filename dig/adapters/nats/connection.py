@@ -164,7 +164,7 @@ class Connection(Client):  # type: ignore[misc]
         return answers.sequences
 
     def tell(self, is_connected: bool) -> None:
-        """Tell all listeners; a connection that is back has none of the answers of the lost one."""
+        """Tell all listeners; a new connection has no answers to the requests of a lost one."""
         for answers in self._awaited.values() if is_connected else ():
             answers.done.set()
         for listener in [*self.listeners]:

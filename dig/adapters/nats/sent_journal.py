@@ -34,7 +34,7 @@ EVERY_S, PATIENCE_S = 0.05, 5.0
 
 
 class SentRun:
-    """A run whose records go to a server; it stands where a team else has a run directory.
+    """A run whose records go to a server, in place of a run directory.
 
     Attributes:
         path: Nothing: no directory is here.
@@ -62,7 +62,7 @@ class SentRun:
             self._is_whole = False  # for good: nothing comes after a gap
 
     def write_result(self, result: Mapping[str, Any]) -> None:
-        """Wait until all has arrived; the last record says how the run ended.
+        """Wait until all records have arrived; the last one says how the run ended.
 
         Raises:
             JournalError: A part of the trace has not arrived.
@@ -74,7 +74,7 @@ class SentRun:
             raise JournalError(f"the end of {place} has not arrived")
 
     def close(self) -> None:
-        """Send nothing more than what waits."""
+        """Send the waiting records, and nothing more."""
         self._is_closing = True
 
     # --- the thread ---

@@ -115,7 +115,7 @@ async def read_heads(client: Connection, names: Subjects) -> dict[str, tuple[int
 
 
 async def list_journals(client: Connection, *, of_sessions: bool = True) -> list[str]:
-    """The names of all sessions that have begun; or of runs of wrapped teams, too."""
+    """List the sessions with a first record; on demand, the runs of wrapped teams, too."""
     prefix, counts = "DIG_JOURNAL_", dict[str, int]()
     while page := await client.js.streams_info(len(counts)):
         counts |= {str(info.config.name): int(info.state.messages) for info in page}

@@ -260,7 +260,7 @@ KEEPING = Keeping()
 
 
 def describe_execution(about: Mapping[str, Any]) -> dict[str, Any]:
-    """The side file of a new execution, with a name of its own, the date, versions and machine."""
+    """Make the side file of a new execution: name, date, versions and machine."""
     now = datetime.now(UTC)
     execution = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
     machine = {"dig": __version__, "python": platform.python_version(), "platform": sys.platform}
