@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -94,7 +94,6 @@ request = st.tuples(
 )
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(st.booleans(), request), max_size=6))
 def test_the_journal_is_that_of_the_sampled_requests_alone(drawn: list[Any]) -> None:
     """Record by record, however requests overlap and fail."""

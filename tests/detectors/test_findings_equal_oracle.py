@@ -11,7 +11,7 @@ from functools import cache
 from itertools import chain
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.detectors import standard
@@ -95,7 +95,6 @@ def test_findings_equal_the_oracles_in_traces_drawn_anew(rows: list[Row]) -> Non
     assert find(rows) == expected(rows)
 
 
-@settings(max_examples=30)
 @given(traces(most=40), st.randoms(use_true_random=False))
 def test_what_is_found_does_not_depend_on_when_the_clock_is_looked_at(
     rows: list[Row], rng: random.Random

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from dig import Finding, InteractionGraph, Watch, explain
 from dig._util.html import MOST_ROWS, STRIP_WIDTH
@@ -61,7 +61,6 @@ def test_a_graph_has_a_row_for_each_agent() -> None:
     ]
 
 
-@settings(max_examples=30)
 @given(traces())
 def test_any_graph_can_be_shown_at_any_time(rows: list[Row]) -> None:
     """While it grows, too; and what is drawn of it stays within its strip."""

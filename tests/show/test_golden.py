@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from dig.errors import TraceError
 from dig.graph.behaviour import Behaviour
@@ -17,7 +17,6 @@ from tests.strategies import traces
 from tests.traces.runs import solved
 
 
-@settings(max_examples=30)
 @given(rows=traces())
 def test_a_behaviour_comes_back_from_its_file(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Row]

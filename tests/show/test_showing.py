@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from dig.errors import TraceError
 from dig.show.explain.facts import show
@@ -187,7 +187,6 @@ def test_an_id_goes_before_a_number(tmp_path: Path) -> None:
 # --- any run ---
 
 
-@settings(max_examples=25)
 @given(rows=traces(most=40))
 def test_everything_in_any_run_can_be_explained(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Row]

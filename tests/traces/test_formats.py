@@ -10,7 +10,7 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from dig.errors import SettingsError, TraceError
 from dig.traces.interchange.exports import FORMATS, Export, writer
@@ -32,7 +32,6 @@ def read_graphml(found: str) -> nx.DiGraph[str]:
     return graph
 
 
-@settings(max_examples=25)
 @given(rows=traces(most=40))
 def test_graphml_and_node_link_hold_the_whole_graph(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Row]

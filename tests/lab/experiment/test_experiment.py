@@ -521,12 +521,16 @@ def test_a_method_of_ones_own_stands_beside_ours(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_with_a_method_is_said_before_anything_is_run(
-    method: str, why: str, tmp_path: Path
+    method: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Any
 ) -> None:
     (tmp_path / "calming.py").write_text(METHODS_OF_ONES_OWN)
-    ended = digmon("paper", "--method", f"mas,{method}", "--out", "out", cwd=tmp_path)
-    assert ended.returncode == 2 and ended.stdout == ""
-    assert ended.stderr.count("\n") == 1 and why in ended.stderr
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "calming", raising=False)
+    code, out, err = call("experiment", "paper", "--method", f"mas,{method}", "--out", "out")
+    sys.modules.pop("calming", None)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1 and why in err
     assert not (tmp_path / "out").exists()
 
 

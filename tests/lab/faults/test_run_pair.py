@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.errors import SettingsError
@@ -42,7 +42,6 @@ def test_without_effect_a_fault_leaves_no_trace(kind: str, parameter: str, targe
     assert played.injections == ()
 
 
-@settings(max_examples=40)
 @given(
     kind=st.sampled_from([*KINDS]),
     target=st.sampled_from(["agent-1", "agent-2", "agent-4"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from dig.errors import SettingsError
 from dig.graph.records import SYSTEM
@@ -44,7 +44,6 @@ def check(selection: Selection, layout: Layout) -> None:
             assert lanes == [node["agent"]]
 
 
-@settings(max_examples=60)
 @given(traces())
 def test_nothing_overlaps_in_any_trace(rows: list[Row]) -> None:
     """Raw and cleaned, whole and a part, for as wild a trace as there is."""

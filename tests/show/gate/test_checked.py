@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from dig.detectors import standard
 from dig.detectors.policy import Policy, Rule
@@ -48,7 +48,6 @@ def early(*more: Row, **silenced: Any) -> list[Row]:
     )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
 @given(rows=traces())
 def test_what_is_mended_and_unhealed_is_what_the_oracle_says(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Row]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from dig.errors import RuleError
 from dig.graph.codec import decode
@@ -23,7 +23,6 @@ def told(lines: list[Line], most: int = MOST_TEXT) -> list[Row]:
     return [rows.of(decode(line)) for line in lines]
 
 
-@settings(max_examples=60)
 @given(traces())
 def test_every_record_is_a_row_and_keeps_what_the_graph_follows_from(lines: list[Line]) -> None:
     """In order, with the keys of the trace file: the page's graph is that of the trace."""

@@ -92,7 +92,7 @@ def test_the_rule_silences_the_finding(server: Server, tmp_path: Path) -> None:
     assert reasons == ['a "drill"'] * len(run.found)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(reason=st.text(min_size=1, max_size=40), agent=st.text(min_size=1, max_size=20))
 def test_any_reason_and_any_name_can_be_read_again(tmp_path: Path, reason: str, agent: str) -> None:
     """Or nothing is written: TOML has no place for some characters."""

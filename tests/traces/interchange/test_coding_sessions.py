@@ -528,7 +528,6 @@ def test_no_row_is_needed_twice_and_none_has_to_have_a_time(tmp_path: Path) -> N
     assert len(answers(import_file(path))) == 1
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(0, 2))
 def test_wrong_times_change_nothing_about_what_was_read(
     tmp_path_factory: pytest.TempPathFactory, chance: random.Random, lost: int
@@ -570,7 +569,6 @@ _ODD = st.recursive(
 )
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.randoms(use_true_random=False), st.lists(_ODD, min_size=1, max_size=4))
 def test_rows_with_anything_in_them_make_a_valid_trace_or_one_error(
     tmp_path_factory: pytest.TempPathFactory, chance: random.Random, odd: list[Any]
@@ -601,7 +599,6 @@ def test_rows_with_anything_in_them_make_a_valid_trace_or_one_error(
     check_run(trace, standard())
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(0, 3), st.booleans())
 def test_of_any_session_exactly_the_reports_that_nobody_read_are_named(
     tmp_path_factory: pytest.TempPathFactory, chance: random.Random, lost: int, with_files: bool
