@@ -307,12 +307,11 @@ class HubPatches:
 
         @contextmanager
         def waiting() -> Iterator[None]:
-            key = object()  # an agent may ask several persons at once
-            self._step(partial(turn.waits, key=key), default=None)
+            self._step(turn.waits, default=None)
             try:
                 yield
             finally:
-                self._step(partial(turn.resumes, key=key), default=None)
+                self._step(turn.resumes, default=None)
 
         notes = read_notes()
         middleware = partial(

@@ -27,8 +27,6 @@ from .relief import RELIEVED
 MOST_SENT = 64
 """The number of messages of a turn that are remembered, to recognise equal ones."""
 
-NOTHING: tuple[str, ...] = ("",)
-
 
 class TurnNotes:
     """The notes for a turn, oldest first.
@@ -128,7 +126,7 @@ class Turn:
         self.submitted, self.bounces, self.is_open = "", True, True
         self.outer: Turn | None = None
         self._mine = None if events is None else set(events)  # to be taken up at the next start
-        self.depth, self.awaited, self._waits = 0, 0, dict[Hashable, dict[str, Any]]()
+        self.depth, self.awaited, self._waits = 0, 0, list[tuple[Hashable, dict[str, Any]]]()
         self._activation: str | None = None
         self._inputs: dict[str, Fate] = {}  # of the activation in progress
         self._queue: list[Output] = []
@@ -210,11 +208,11 @@ class Turn:
             The event's id; empty, if the monitor has stopped.
         """
         output = Output(payload, recipients(to), type)
-        return self.guard.run(self._send, [output], int(awaits), default=NOTHING)[0]
+        return self.guard.run(self._send, [output], int(awaits), default=("",))[0]
 
     def wait_for(self, answers: int = 1) -> None:
         """End the activation with the queued events; a number of answers will be received."""
-        self.guard.run(self._send, [], answers, default=NOTHING)
+        self.guard.run(self._send, [], answers, default=("",))
 
     @in_step(None)
     def receive(self, event: str = "", *, at_once: bool = False) -> None:
@@ -281,17 +279,18 @@ class Turn:
     def waits(self, asks: Any = None, answer: str = "", *, key: Hashable = None) -> None:
         """Wait on purpose, for a person for example, until the turn `resumes` or ends.
 
-        The trace says so, with what it `asks`; nothing is overdue. Waits at once need keys.
+        The trace says so, with what it `asks`; nothing is overdue. A framework's own has no key.
         """
         self.act()
         parts = {"asks": as_small_payload(asks), "answer": answer}
-        self._waits[key] = {name: part for name, part in parts.items() if part}
+        self._waits.append((key, {name: part for name, part in parts.items() if part}))
         self._tell_wait()
 
     @in_step(None)
     def resumes(self, answer: Any = None, *, key: Hashable = None) -> None:
-        """Go on after a wait, in a new activation with the answer."""
-        self._waits.pop(key, None)
+        """Go on after the latest wait with a key, in a new activation with the answer."""
+        ended = next((wait for wait in reversed(self._waits) if wait[0] == key), None)
+        self._waits = [wait for wait in self._waits if wait is not ended]
         if self._activation is not None:
             self._go_on([], answer)
             self.act()
@@ -505,8 +504,9 @@ class Turn:
         self._mine = set()
 
     def _tell_wait(self) -> None:
-        for latest in [*self._waits.values()][-1:] if self._activation else ():
-            self.guard.ask(self.guard.monitor.waits, activation=self._activation, **latest)
+        if self._waits and self._activation is not None:
+            _, wait = self._waits[-1]
+            self.guard.ask(self.guard.monitor.waits, activation=self._activation, **wait)
 
     def _listen(self) -> None:
         graph, queue = self.guard.monitor.graph, self._queue
