@@ -208,11 +208,11 @@ class Turn:
             The event's id; empty, if the monitor has stopped.
         """
         output = Output(payload, recipients(to), type)
-        return self.guard.run(self._send, [output], int(awaits), default=("",))[0]
+        return self.guard.run(self._send, [output], int(awaits), default=[""])[0]
 
     def wait_for(self, answers: int = 1) -> None:
         """End the activation with the queued events; a number of answers will be received."""
-        self.guard.run(self._send, [], answers, default=("",))
+        self.guard.run(self._send, [], answers, default=[""])
 
     @in_step(None)
     def receive(self, event: str = "", *, at_once: bool = False) -> None:
@@ -551,20 +551,20 @@ class Turn:
         self.instance, self._mine = instance, {notice}
         self.act()
 
-    def _send(self, outputs: list[Output], answers: int) -> tuple[str, ...]:
+    def _send(self, outputs: list[Output], answers: int) -> list[str]:
         if not self.is_open:
-            return ("",) * len(outputs)
+            return [""] * len(outputs)
         self.act()
         self.awaited += answers
         return self._go_on(outputs)
 
-    def _go_on(self, outputs: list[Output], answer: Any = None) -> tuple[str, ...]:
+    def _go_on(self, outputs: list[Output], answer: Any = None) -> list[str]:
         """End the activation, with a continuation; returns the ids of `outputs`."""
         queued, onward = len(self._queue), Output(answer, (self.instance,), "notice")
         *names, continuation = self._close([*self._queue, *outputs, onward])
         self._outputs += names
         self._mine = {*(self._mine or ()), continuation}
-        return tuple(names[queued:])
+        return names[queued:]
 
     def _end(
         self, last: list[Output], usage: Any, failure: TurnFailure | None, retried: bool = False
