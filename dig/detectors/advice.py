@@ -124,9 +124,9 @@ class Advice(Involved):
                 says = f"Let `{name(agent)}` use all that is in front of it before it answers"
             for failing in [a for a in self._run.failed if a in self._tallies["ET"].open_work]:
                 says = f"Mend `{name(failing)}`, whose turns failed, so that its work gets done"
-            for holder, events in [*self._thrown.items()][:1]:
-                work = f"{self._thrown_text(events)}, which `{name(holder)}` threw away,"
-                says = f"Give {work} to another agent; waiting would not bring it back"
+            for holder, losses in [*self._losses.items()][:1]:
+                work = f"{self._lost_text(losses)}, which `{name(holder)}` lost,"
+                says = f"Give {work} to another agent; waiting would not help"
             for holder, number in self._count_lost().most_common(1):
                 work = f"the {counted(number, 'message')} that `{name(holder)}` had when it left"
                 says = f"Give {work} to another agent; waiting would not bring them back"

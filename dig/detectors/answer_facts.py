@@ -17,10 +17,9 @@ from dig._util.text import (
     value_text,
 )
 from dig.graph.records import Emit, base_name
-from dig.graph.state import EventState
 from dig.graph.words import MOST_NAMED, moment
 
-from .describe import MOST_GOAL, goal_text
+from .describe import MOST_GOAL, LostWork, goal_text
 from .headline import MOST_ERROR, acting_agent, is_framework_node
 from .holders import Holder, list_holders
 from .rings import LEAST_AT_LIMIT, LEAST_ROUNDS, Ring, rings_without_answer
@@ -178,18 +177,22 @@ class AnswerFacts:
         return failed.awaited if failed and failed.awaited in self._called_off else ""
 
     @property
-    def _thrown(self) -> dict[str, list[EventState]]:
-        """The work thrown away, and so missing from an early answer, by agent."""
-        by_agent: dict[str, list[EventState]] = {}
-        for event in self._tallies["ET"].thrown if "ET" in self._tallies else ():
-            by_agent.setdefault(base_name(next(iter(event.discarded_by), "")), []).append(event)
-        return {agent: events for agent, events in by_agent.items() if agent}
+    def _losses(self) -> dict[str, list[LostWork]]:
+        """The work missing from an early answer because of a loss, by agent."""
+        by_agent: dict[str, list[LostWork]] = {}
+        for loss in self._tallies["ET"].losses if "ET" in self._tallies else ():
+            by_agent.setdefault(loss.agent, []).append(loss)
+        return by_agent
 
-    def _thrown_text(self, events: Sequence[EventState]) -> str:
+    def _lost_text(self, losses: Sequence[LostWork]) -> str:
         """The first words of a message, or the number of several."""
-        first = self._run.message(events[0].id) if len(events) == 1 else None
+        first = self._run.message(losses[0].event) if len(losses) == 1 else None
         words = self._quoted(first.payload) if first is not None else ""
-        return words or counted(len(events), "message")
+        return words or counted(len(losses), "message")
+
+    def _loss_text(self, losses: Sequence[LostWork]) -> str:
+        """The deed of an agent behind some losses."""
+        return losses[0].deed.format(self._lost_text(losses))
 
     def _list_finished(self) -> str:
         """The agents with ended turns when a request failed; empty: none, or many."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from dig._util.text import (
     anything,
@@ -29,7 +29,7 @@ from dig._util.text import (
 )
 from dig.errors import PART_ERRORS
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import FindingRow, Limits, base_name
+from dig.graph.records import HANDOFF, FindingRow, Limits, base_name
 from dig.graph.words import MOST_NAMED, seconds
 
 from .finding import MOST_EVIDENCE, SEVERITIES, Explanation, Finding, Severity, texts_in
@@ -291,10 +291,35 @@ def count_open(graph: InteractionGraph, events: Any) -> Counter[str]:
     return Counter(a for state in states for a in _agents((*state.copies, *state.flight)))
 
 
-def list_thrown(graph: InteractionGraph, events: Any) -> list[str]:
-    """The events thrown away by agents."""
-    ids = [*map(str, events)] if isinstance(events, Sequence) else []
-    return [e for e in ids if graph.knows(e) and graph.event(e).cause == "discarded"]
+class LostWork(NamedTuple):
+    """An event that was lost, with the agent behind the loss, the deed and the moment."""
+
+    event: str
+    agent: str
+    deed: str
+    us: int
+
+
+def list_lost(graph: InteractionGraph, events: Any) -> list[LostWork]:
+    """The missing work of an answer thrown away or sent to nobody, and results sent so."""
+    h, ids = graph.history, {*map(str, events)} if isinstance(events, Sequence) else set[str]()
+    losses: list[LostWork] = []
+    for event in graph.live.values():
+        v = h.generator[event.n]
+        inputs = {h.event_ids[n] for n in h.inputs(v)} if v >= 0 else set[str]()
+        # A handoff to nobody has sentences of its own.
+        is_work = event.work and event.type != HANDOFF
+        if is_work and event.cause in _DEEDS and not ids.isdisjoint((event.id, *inputs)):
+            agent = next(iter(event.discarded_by), h.sender(event.n) or "")
+            losses.append(LostWork(event.id, base_name(agent), _DEEDS[event.cause], event.us_lost))
+    return [loss for loss in losses if loss.agent]
+
+
+_DEEDS = {
+    "discarded": "threw {} away", "no_recipient": "sent {} to nobody who was there",
+    "expired": "sent {}, which was lost",
+}  # fmt: skip
+"""By cause: the deed behind a loss."""
 
 
 def _agents(agents: Any) -> list[str]:

@@ -185,7 +185,7 @@ class _Writer(Advice):
             for agent, number in self._count_lost().most_common(1):
                 cause = f"`{name(agent)}` left with {counted(number, 'message')}, and then {cause}"
             hasty = [a for a in self._tallies["ET"].agents if a != culprit.agent][:1]
-            for agent in hasty if culprit.agent in map(name, self._thrown) else ():
+            for agent in hasty if culprit.agent in map(name, self._losses) else ():
                 cause = f"{cause}, and then `{name(agent)}` submitted too early"
         if not cause or (self._run.partial and not culprit):
             return f"{head}. Nothing went wrong." if grade in ("good", "unknown") else f"{head}."
@@ -286,7 +286,7 @@ class _Writer(Advice):
             if requests == 1:
                 partial = f": the team was {self._run.partial}" if self._run.partial else ""
                 if state.startswith("answered") and self._answer_words:
-                    partial += f"{',' if partial else ':'} {self._answer_words}"
+                    partial += f"{'. The answer' * bool(partial)}: {self._answer_words}"
                 is_told = state not in NO_ANSWER or end == "not answered yet"
                 none = "The" if is_told else "There is no answer: the"
                 is_open = "It goes on: " if self._waiting else ""
@@ -321,12 +321,14 @@ class _Writer(Advice):
             for holder in self._holders if holder.end and holder.agent not in self._run.failed
         ]  # fmt: skip
         steps += self._mistake_steps()
+        orphaned = {tally.us for tally in self._tallies.values() if tally.loss}
         steps += [
             FailureStep(
-                0, min(event.us_lost for event in events),
-                f"{name(agent)} threw {self._thrown_text(events)} away{self._fault(agent)}",
+                0, min(loss.us for loss in losses),
+                f"{name(agent)} {self._loss_text(losses)}{self._fault(agent)}",
             )
-            for agent, events in self._thrown.items()
+            for agent, losses in self._losses.items()
+            if orphaned.isdisjoint(loss.us for loss in losses)
         ]  # fmt: skip
         for agent, failed in self._run.failed.items():
             error = "" if self._private else f": {failed.error}"

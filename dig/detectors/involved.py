@@ -24,6 +24,9 @@ class Involved(AnswerFacts):
     def _failed(self, agent: str, failed: FailedTurns) -> str:
         turns = self._run.turns[agent]
         text = "failed" + (f" {failed.number:,} of {turns:,} turns" if turns > 1 else "")
+        latest = self._run.latest.get(agent)
+        if 1 < failed.number < turns and latest is not None and latest.error is None:
+            text += ", not the latest"
         return text + self._fault(agent)
 
     def _departure(self, agent: str) -> str:
@@ -39,8 +42,8 @@ class Involved(AnswerFacts):
         parts, first, waiting = dict[str, list[str]](), dict[str, str](), list[str]()
         if self._cause.get("agent"):
             parts[str(self._cause["agent"])] = ["named by the diagnosis"]
-        for agent, events in self._thrown.items():
-            parts[agent] = [f"threw {self._thrown_text(events)} away{self._fault(agent)}"]
+        for agent, losses in self._losses.items():
+            parts[agent] = [f"{self._loss_text(losses)}{self._fault(agent)}"]
         for mistake in [] if self._is_short else self._mistakes[:2]:
             parts.setdefault(str(mistake["agent"]), []).append(act_text(mistake))
             first[str(mistake["agent"])] = str(mistake.get("activation") or "")
@@ -72,12 +75,11 @@ class Involved(AnswerFacts):
         for holder in self._holders if not self._tallies else ():
             if not holder.waits_for:
                 parts.setdefault(holder.agent, []).append(since_text(holder))
-        if self._stopper:
-            deed = f"was called off{self._work_time(self._stopper)}, without an answer"
-            parts = {self._stopper: [deed], **parts}
-            first[self._stopper] = self._called_off[self._stopper].activation
+        parts = self._put_stopper_first(parts, first)
         for agent, deeds in parts.items():
             says, fault = join_clauses(deeds), self._fault(agent)
+            if fault and says.count(fault) > 1:
+                says = says.replace(fault, "") + fault
             if fault and fault not in says:  # a deed of another kind
                 says += f"; {one_line(self._injected[agent])}{fault}"
             yield InvolvedAgent(name(agent), says, True, first.get(agent, ""))
@@ -93,6 +95,15 @@ class Involved(AnswerFacts):
             work = f"waits, with {counted(open_work[agent], 'message')} in front of it"
             if agent not in parts:
                 yield InvolvedAgent(name(agent), work if open_work[agent] else "waited", False)
+
+    def _put_stopper_first(
+        self, parts: dict[str, list[str]], first: dict[str, str]
+    ) -> dict[str, list[str]]:
+        if not (stopper := self._stopper):
+            return parts
+        first[stopper] = self._called_off[stopper].activation
+        deed = f"was called off{self._work_time(stopper)}, without an answer"
+        return {stopper: [deed], **parts}
 
     def _unfinished(self, parts: Mapping[str, Any]) -> Iterator[InvolvedAgent]:
         """The agents called off, waiting, or at work to the end."""
@@ -157,9 +168,13 @@ class Involved(AnswerFacts):
             says = f"{self._failed(agent, failed)}; its work went on"
             yield InvolvedAgent(name(agent), says, False, failed.activation)
         early = self._tallies.get("ET")
+        at_work = early.at_work if early else {}
         for agent, number in early.open_work.most_common(MOST_NAMED) if early else ():
             if agent not in parts:
-                says = f"still had {counted(number, 'message')} to work on"
+                work, since = counted(number, "message"), at_work.get(agent)
+                says = f"still had {work} to work on"
+                if since is not None:
+                    says = f"was at work since {moment(since)}, with {work} in front of it"
                 yield InvolvedAgent(name(agent), f"{says}{self._fault(agent)}", False)
         for agent, (turn, us) in self._run.waited.items():
             if agent not in parts and self._question(turn) and not self._deserted:

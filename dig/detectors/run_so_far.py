@@ -22,7 +22,7 @@ from .describe import (
     SILENCED,
     count_open,
     goal_text,
-    list_thrown,
+    list_lost,
     loss_text,
     missing_text,
     plain_text,
@@ -404,12 +404,22 @@ class RunSoFar:
                 by_pattern[pattern].us_latest = self.graph.event(event).us_lost
         by_pattern[pattern].number += 1
         if self.graph is not None and len(by_pattern[pattern].agents) < MOST_AGENTS:
-            agents = responsible_agents(self.graph, finding)
+            agents = self._departed(finding) or responsible_agents(self.graph, finding)
             by_pattern[pattern].agents.update(a for a in agents if not is_framework_node(a))
         if not self._keep_headline(finding) and severity == "error":
             self._worse.add(pattern)
         if pattern == "ET" and severity == "error" and isinstance(finding.subject, Mapping):
             self._early.add(str(finding.subject.get("event")))
+
+    def _departed(self, finding: Finding | records.FindingRow) -> list[str]:
+        """The agents that left with an orphaned event; empty: the loss has another reason."""
+        subject = finding.subject if isinstance(finding.subject, Mapping) else {}
+        event = str(subject.get("event"))
+        if finding.pattern != "OE" or self.graph is None or not self.graph.knows(event):
+            return []
+        state = self.graph.event(event)
+        agents = map(records.base_name, state.sent_to if state.cause == "left" else ())
+        return [agent for agent in agents if agent in self.departures]
 
     def _add_facts(
         self, graph: InteractionGraph, finding: Finding | records.FindingRow,
@@ -421,7 +431,9 @@ class RunSoFar:
         event = str(subject.get("event"))
         if pattern == "ET":
             tally.open_work = count_open(graph, evidence.get("unresolved"))
-            tally.thrown = [*map(graph.event, list_thrown(graph, evidence.get("uncovered")))]
+            tally.losses = list_lost(graph, evidence.get("uncovered"))
+            turns = reversed([*graph.running.values()])
+            tally.at_work = {records.base_name(a.agent): a.us_start for a in turns}
             lists = evidence.get("unresolved"), evidence.get("uncovered")
             tally.plain += missing_text(graph, *lists)
         elif pattern == "OE" and (loss := loss_text(graph, event)):

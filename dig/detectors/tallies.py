@@ -9,10 +9,9 @@ from contextlib import suppress
 from dig._util.text import MOST_LISTED, counted, name, value_text
 from dig.graph import records
 from dig.graph.graph import InteractionGraph
-from dig.graph.state import EventState
 from dig.graph.words import moment
 
-from .describe import Worth, recorded_finding
+from .describe import LostWork, Worth, recorded_finding
 from .finding import Finding
 from .holders import Holder
 from .mended import Mending
@@ -25,19 +24,21 @@ class PatternTally:
 
     Of the first standstill it has the agents with work in front of them, as they were then; of the
     first lost work the loss, and its moment and that of the latest; of the first early answer the
-    number of messages that were open in front of each agent, and those that were thrown away.
+    number of messages that were open in front of each agent, the lost ones, and the beginning of
+    the turns in progress by agent.
     """
 
     __slots__ = (
-        "agents", "event", "holders", "loss", "number", "open_work", "plain", "t", "thrown", "us",
-        "us_latest",
+        "agents", "at_work", "event", "holders", "loss", "losses", "number", "open_work", "plain",
+        "t", "us", "us_latest",
     )  # fmt: skip
 
     def __init__(self, finding: Finding | records.FindingRow, plain: str) -> None:
         """Begin with the first finding, without counting."""
         self.t, self.us, self.plain = finding.t, finding.us, plain
         self.us_latest, self.open_work = 0, Counter[str]()
-        self.thrown: list[EventState] = []
+        self.losses: list[LostWork] = []
+        self.at_work: dict[str, int] = {}
         subject = finding.subject if isinstance(finding.subject, Mapping) else {}
         self.event = str(subject.get("event") or "")
         self.number, self.agents = 0, Counter[str]()

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from dig._util.text import safe_text
-from dig.graph.chain import is_journal
 from dig.show.cause import KnownCause
 from dig.show.compare.difference import first_difference
 from dig.traces.journal.durable_files import cannot, write_file, write_output
@@ -116,7 +115,9 @@ def _read(
 ) -> ShownRun:
     """Read a run; detected findings come last if the trace has no rows of findings."""
     first = next(read_lines(run))
-    maker = Rows(MOST_TEXT if payloads else 0, has_all=is_journal(first.row))
+    journal = first.row.get("journal")  # of an imported run, a journal without detectors
+    has_all = isinstance(journal, dict) and bool(journal.get("detectors"))
+    maker = Rows(MOST_TEXT if payloads else 0, has_all=has_all)
     rows = [pack(row) for row in feed_records(run, maker.of, payloads=payloads)]
     # A report is mailed: a path would tell about the machine, and be of no use on another.
     place = safe_text(run if is_local else run.resolve().name)

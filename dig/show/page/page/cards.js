@@ -64,7 +64,7 @@ export class Cards {
       ),
     );
     // As wide as their texts are long, so that the picture keeps its place.
-    const columns = [...this.list.children].map((card) => `minmax(148px, ${card.textContent.length + (card.querySelector(".command") ? 60 : 0)}fr)`);
+    const columns = [...this.list.children].map((card) => `minmax(${card.querySelector(".command") ? 200 : 172}px, ${card.textContent.length}fr)`);
     this.list.style.setProperty("--columns", columns.join(" "));
   }
 

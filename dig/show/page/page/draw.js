@@ -285,8 +285,7 @@ export class Painter {
     const { run, head } = this.model;
     if (!event.final) return shapeOf(event.type);
     if (event.accepted === undefined) return "ink-3";
-    const isFailed = this.model.node(event.source)?.error;
-    const isBad = isFailed || (!run.session && head.answers?.grade === "bad");
+    const isBad = this.model.node(event.source)?.error || (!run.session && head.answers?.grade === "bad");
     return isBad || event.findings.some((one) => ["error", "warning"].includes(worth(one))) ? "error" : "final";
   }
 
