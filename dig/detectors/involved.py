@@ -120,8 +120,10 @@ class Involved(AnswerFacts):
             if author and author not in parts:
                 yield InvolvedAgent(name(author), "answered all the same", False)
         for activation in self._deserted:
-            verb = "waits" if self._waiting else "waited to the end"
-            yield InvolvedAgent(name(activation.agent), verb, False, activation.id)
+            us = self._run.asks.get(activation.id, {}).get("us", activation.us_start)
+            verb = "waits" if self._waiting else "waited to the end,"
+            says = f"{verb} since {moment(us)}"
+            yield InvolvedAgent(name(activation.agent), says, False, activation.id)
         deserted = {activation.agent for activation in self._deserted}
         is_over = self._is_gone or (self._session and self._run.finish)
         running = self._run.running.values() if is_over else ()
