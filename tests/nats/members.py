@@ -88,7 +88,7 @@ def stopping(chance: float, hits: Path, seed: str, deep: str = "") -> Callable[[
             file.write(f"{'kill' if kills else 'pause'} {name}\n")
         if kills:
             os.kill(os.getpid(), signal.SIGKILL)
-        wait_s = draws.uniform(3.0, 5.0) if name == deep else draws.uniform(1.0, 3.5)
+        wait_s = draws.uniform(9.0, 12.0) if name == deep else draws.uniform(1.0, 3.5)
         subprocess.Popen(["sh", "-c", f"sleep {wait_s}; kill -CONT {os.getpid()}"])
         os.kill(os.getpid(), signal.SIGSTOP)
 
