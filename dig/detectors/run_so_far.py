@@ -51,7 +51,7 @@ class RunSoFar:
             us_answered: that of the latest accepted answer.
         goal: The first words of the first request.
         agents: The names of the agents, the first thousand.
-        starts_turn: Whether a turn starts with the latest record.
+        starts_turn: Whether a turn starts with the latest start.
         turns: The number of turns, by agent; failed: those that ended with an error of its own.
         spent: The tokens and the dollars in the usage of an agent's turns, by agent.
         handed_on: The number of events that an agent handed on, by agent.
@@ -90,14 +90,14 @@ class RunSoFar:
                 headline.
         """
         self.graph = graph
-        self._headlines, self._starts, self.starts_turn = Headlines(), TurnStarts(), False
+        self._headlines, self._starts, self.starts_turn = Headlines(), TurnStarts(False), False
         self.late_turns = LateTurns()
         self._failing: dict[str, Headline] = {}  # by request
         self._lacking: dict[str, Headline] = {}  # by answer, until that is accepted
         self._lacks: Headline | None = None  # the accepted answer
         self._worse: set[str] = set()  # the patterns whose errors no answer has mended
         self._is_behind = False
-        self._errors = {"recorded": Errors(), "raised": Errors()}
+        self._errors = defaultdict[str, Errors](Errors)  # none before the first error
         self.run: records.Run | None = None
         self.is_halted = False
         self.partial = self.limit = ""
@@ -161,28 +161,30 @@ class RunSoFar:
 
     def write(self, rows: Sequence[records.Record]) -> None:
         """Take the records of a request into account."""
+        if (graph := self.graph) is not None:
+            self._is_behind |= graph.run.session and graph.t != rows[0].t
         for row in rows:
-            self.starts_turn = self._starts.look(row)
             look = _LOOKS.get(type(row))
             if look is not None:
                 look(self, row)
-            graph = self.graph
-            if graph is not None:
-                self._is_behind |= graph.run.session and graph.t != row.t
-                for errors in self._errors.values() if not self._is_behind else ():
-                    errors.look(graph, row)
+            if self._errors and graph is not None and not self._is_behind:
+                for errors in self._errors.values():
+                    errors.mending.look(graph, row)
         self.us = rows[-1].us
 
     # --- one function a kind of record ---
 
     def _begin(self, record: records.Run) -> None:
         self.run, self.agents = record, dict.fromkeys(record.agents)
+        self._starts = TurnStarts(record.session)
 
     def _emit(self, record: records.Emit) -> None:
         self.counts["messages"] += 1
         self.messages.append(record)
-        if record.by is not None:
-            self._note_dropped(record)
+        if record.final or record.type == records.NOTICE:
+            self._starts.emit(record)
+        elif record.type == records.HANDOFF and not record.to and record.by is not None:
+            self._note_dropped(record.by, record.payload)
         if record.by is None or self.limit:  # what the last turn at a limit asks for, too
             self._headlines.look(record)
         if not self.goal and record.type != records.NOTICE:
@@ -195,16 +197,16 @@ class RunSoFar:
         elif record.final and self._error and record.by == self._error.activation:
             self._failed[record.event] = "cancelled" if self._error.cancelled else "failed"
 
-    def _note_dropped(self, record: records.Emit) -> None:
+    def _note_dropped(self, by: str, target: Any) -> None:
         """Note a handoff without a recipient: a framework dropped the handoff."""
-        target = record.payload if record.type == records.HANDOFF and not record.to else None
         if isinstance(target, Mapping) and self.graph is not None and "handoff" in target:
-            agent = acting_agent(self.graph, record.by) or ""
+            agent = acting_agent(self.graph, by) or ""
             if len(self.dropped) < MOST_AGENTS:
                 self.dropped[agent] = name(target["handoff"])
 
     def _deliver(self, record: records.Deliver) -> None:
         if record.to is None:
+            self._starts.accept(record.event)
             self.answer, self.us_answered = self.message(record.event), record.us
             self.is_early = record.event in self._early
             # A note beside this very answer came too late for it.
@@ -303,12 +305,14 @@ class RunSoFar:
             self.is_early = False
 
     def _start(self, record: records.Start) -> None:
-        self.counts["turns"] += self.starts_turn
+        starts = self.starts_turn = self._starts.start(record)
+        self.counts["turns"] += starts
         agent = self.running[record.activation] = records.base_name(record.agent)
         # Hosts may make an agent for every turn.
         if agent in self.agents or len(self.agents) < MOST_AGENTS:
             self.agents[agent] = None
-            self.turns.update([agent] * self.starts_turn)  # a part of a wrapper has no row
+            if starts:  # a part of a wrapper has no row
+                self.turns[agent] += 1
         if len(self.running) > MOST_AGENTS:  # the turn of an agent that leaves never ends
             del self.running[next(iter(self.running))]
 
@@ -318,6 +322,7 @@ class RunSoFar:
 
     def _end(self, record: records.End) -> None:
         agent, self.ended_us = self.running.pop(record.activation, ""), record.us
+        self._starts.end(record)
         if (
             self.asks
             and (wait := self.asks.get(record.activation))
@@ -327,9 +332,10 @@ class RunSoFar:
         if agent in self.latest or len(self.latest) < MOST_AGENTS:
             self.latest[agent] = record
         self._error = None if record.error is None else record
-        self.handed_on[agent] += sum(fate.fate == "reroute" for fate in record.fates)
-        for fate in record.fates if self._unused_by else ():
-            if fate.fate == "consume":
+        for fate in record.fates:
+            if fate.fate == "reroute":
+                self.handed_on[agent] += 1
+            elif fate.fate == "consume" and self._unused_by:
                 for activation in self._unused_by.pop(fate.event, ()):
                     self._unused.get(activation, set()).discard(fate.event)
         if record.usage:
@@ -480,7 +486,7 @@ class RunSoFar:
 
         They are those of the trace or, without any, those of detectors of today.
         """
-        errors = self._errors["recorded" if self.recorded else "raised"]
+        errors = self._errors.get("recorded" if self.recorded else "raised") or Errors()
         # The graph of a live session is ahead of the records that come here, so it cannot tell.
         return errors.number, None if self._is_behind and errors.number else errors.unmended
 

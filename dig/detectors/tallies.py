@@ -102,28 +102,23 @@ class Errors:
 
     Attributes:
         number: The number of errors.
+        mending: Follows the records after the first of them.
     """
 
     def __init__(self) -> None:
         """Begin without an error."""
         self.number = 0
-        self._mending: Mending | None = None  # the first error makes it
-
-    def look(self, graph: InteractionGraph, record: records.Record) -> None:
-        """Take a record into account, after the graph was changed."""
-        if self._mending is not None:
-            self._mending.look(graph, record)
+        self.mending = Mending()
 
     def add(self, graph: InteractionGraph, finding: Finding | records.FindingRow) -> None:
         """Take a new error into account."""
         self.number += 1
-        self._mending = self._mending or Mending()
-        if len(self._mending.mended) < MOST_ERRORS:
+        if len(self.mending.mended) < MOST_ERRORS:
             with suppress(AttributeError, TypeError):  # of a user's detector of the same name
-                self._mending.add(graph, recorded_finding(finding))
+                self.mending.add(graph, recorded_finding(finding))
 
     @property
     def unmended(self) -> int | None:
         """The number of unmended errors; ``None``: there are more than are followed."""
-        mended = self._mending.mended.count(True) if self._mending else 0
+        mended = self.mending.mended.count(True)
         return None if self.number > MOST_ERRORS else self.number - mended

@@ -8,7 +8,7 @@ that is no session each activation is a turn.
 from __future__ import annotations
 
 from .history import BOUNCED, NOTICE_TYPE, History
-from .records import NOTICE, TOOL, Deliver, Emit, End, Record, Run, Start
+from .records import TOOL, Emit, End, Start
 
 MOST_ONWARD = 1_000
 """The number of continuations that are remembered until an activation takes them up."""
@@ -20,42 +20,44 @@ def takes_turns(agent: str) -> bool:
 
 
 class TurnStarts:
-    """Follows the records of a run, and finds the start of each turn."""
+    """Follows the activations of a run, and finds the start of each turn."""
 
-    def __init__(self) -> None:
-        """Begin before the first record."""
-        self._is_session = False
+    def __init__(self, is_session: bool) -> None:
+        """Begin before the first activation."""
+        self._is_session = is_session
         self._agents: dict[str, str] = {}  # activation in progress -> agent
         self._ended = "", ""  # the latest ended activation, and its agent
         self._onward: dict[str, str] = {}  # what a turn goes on with -> its agent
 
-    def look(self, record: Record) -> bool:
-        """Take a record into account; returns whether a turn starts with it."""
-        if type(record) is Run:
-            self._is_session = record.session
-        if not self._is_session:
-            return type(record) is Start
-        if type(record) is Start:
-            onward = [self._onward.pop(event, "") for event in record.inputs]
-            self._agents[record.activation] = record.agent
-            return record.agent not in onward and takes_turns(record.agent)
-        if type(record) is End:
-            agent = self._agents.pop(record.activation, "")
-            self._ended = record.activation, agent
-            # A turn that reads news of the monitor begins its activation anew, with all it had.
-            is_quiet = not (record.outputs or record.error)
-            if is_quiet and all(fate.fate == "delay" for fate in record.fates):
-                self._onward |= {fate.event: agent for fate in record.fates}
-        elif type(record) is Emit and record.by is not None and record.by == self._ended[0]:
-            agent = self._ended[1]
-            if (record.type, record.to) == (NOTICE, (agent,)) or record.final:
-                self._onward[record.event] = agent
-        elif type(record) is Deliver and record.to is None:
-            self._onward.pop(record.event, None)  # the answer is accepted, so it ends its turn
-        for kept in self._onward, self._agents:
-            if len(kept) > MOST_ONWARD:
-                del kept[next(iter(kept))]
-        return False
+    def start(self, record: Start) -> bool:
+        """Take a start into account; returns whether a turn starts with it."""
+        agent = self._agents[record.activation] = record.agent
+        if len(self._agents) > MOST_ONWARD:  # that of an agent that leaves never ends
+            del self._agents[next(iter(self._agents))]
+        onward = [self._onward.pop(event, None) for event in record.inputs]
+        return not (self._is_session and (agent in onward or not takes_turns(agent)))
+
+    def end(self, record: End) -> None:
+        """Take the end of an activation into account."""
+        self._ended = record.activation, self._agents.pop(record.activation, "")
+        # A turn that reads news of the monitor begins its activation anew, with all it had.
+        if not (record.outputs or record.error) and all(f.fate == "delay" for f in record.fates):
+            for fate in record.fates:
+                self._remember(fate.event)
+
+    def emit(self, record: Emit) -> None:
+        """Take a final event or a notice into account."""
+        if record.by == self._ended[0] and (record.final or record.to == self._ended[1:]):
+            self._remember(record.event)
+
+    def accept(self, answer: str) -> None:
+        """Take an accepted answer into account: it ends its turn."""
+        self._onward.pop(answer, None)
+
+    def _remember(self, event: str) -> None:
+        self._onward[event] = self._ended[1]
+        if len(self._onward) > MOST_ONWARD:
+            del self._onward[next(iter(self._onward))]
 
 
 def starts_turn(h: History, v: int) -> bool:
