@@ -23,7 +23,7 @@ LINES = {
     "detectors": 6_130,
     "diagnosis": 7_013,
     "faults": 1_222,
-    "graph": 2_658,
+    "graph": 2_657,
     "lab": 9_176,
     "monitor": 2_176,
     "runtime": 4_647,

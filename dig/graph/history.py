@@ -65,8 +65,6 @@ class Names:
             yield from chunk
 
 
-_NO_CODES: dict[str, int] = {}
-
 Lineage = tuple[RangeSet, RangeSet]
 """The roots and the sources of an event or an activation."""
 
@@ -88,7 +86,6 @@ class History:
     def __init__(self) -> None:
         # id -> 2 * number, + 1 for an activation. In many small dicts: when a dict grows, all of
         # it is moved, and with a million ids in one dict the run would have to wait for that.
-        # They are made on demand, since most runs are short.
         self.forget_ids()
         self.event_ids = Names()
         self.activation_ids = Names()
@@ -135,15 +132,11 @@ class History:
 
     def forget_ids(self) -> None:
         """Forget all ids, because the numbers have changed."""
-        self.codes: list[dict[str, int]] = [_NO_CODES] * SHARDS
+        self.codes: list[dict[str, int]] = [{} for _ in range(SHARDS)]
 
     def add_code(self, name: str, code: int) -> None:
         """Note the code of an id: twice the number, and one more for an activation."""
-        shard = hash(name) % SHARDS
-        codes = self.codes[shard]
-        if codes is _NO_CODES:
-            codes = self.codes[shard] = {}
-        codes[name] = code
+        self.codes[hash(name) % SHARDS][name] = code
 
     def event(self, name: str) -> int | None:
         """The number of an event, by id; ``None`` for an unknown id."""

@@ -19,7 +19,7 @@ from dig._util.ranges import NOTHING, RangeSet, union
 
 from .history import History
 from .lineage import Provenance
-from .records import DONE, STUCK
+from .records import DONE, STUCK, UNTIMED
 from .state import ActivationState, EventState, Problem
 
 MOST_KNOWN = 100
@@ -31,6 +31,7 @@ class Problems:
 
     Attributes:
         touched: The problems that the latest record changed.
+        windows: By how a problem stands: the idle windows of detectors for that, as flags.
         number_answered: The number of requests that are answered, without notices.
     """
 
@@ -43,7 +44,14 @@ class Problems:
         self._by_sources: dict[tuple[int, ...], tuple[Problem, ...]] = {}
         self._answered = bytearray()  # source number -> whether it is answered
         self.touched: dict[Problem, None] = {}
+        self.windows = {DONE: 0, STUCK: 0}
         self.number_answered = 0
+
+    def add_window(self, stands: int) -> int:
+        """Add a detector's idle window; returns the flag for problems that have its alarm."""
+        flag = sum(self.windows.values()) + 1  # the next power of two
+        self.windows[stands] |= flag
+        return flag
 
     def pose(self, is_work: bool) -> None:
         """Register an event from outside: in a session, work poses a new problem."""
@@ -101,7 +109,12 @@ class Problems:
             # Windows begin here: detectors read `since`, and set only an alarm meanwhile.
             if stands != problem.stands:
                 problem.stands, problem.since = stands, now
-            flags |= stands
+            if stands:
+                windows = self.windows[stands]
+                # Where all windows have their alarm there is nothing to look at until it goes off.
+                flags |= stands
+                if not windows or problem.timed & windows != windows:
+                    flags |= UNTIMED
         return flags
 
     def open_events(self, sources: RangeSet) -> dict[str, EventState]:

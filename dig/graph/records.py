@@ -318,9 +318,9 @@ or brought one back; work was lost or found; work began to be on its way alone; 
 generated; an activation rerouted, consumed several events, or solved one again; an event
 came to lie beside others of other lineage. `DONE` and `STUCK`: it concerned a problem that now
 was posed and has no open work and no answer under way, or has work in buffers and none on its
-way."""
+way. `UNTIMED`: not every idle window for that has an alarm already."""
 
-POSED, WAITING, UNANSWERED, ERRED = 1 << 20, 1 << 21, 1 << 22, 1 << 23
+POSED, WAITING, UNANSWERED, ERRED, UNTIMED = 1 << 20, 1 << 21, 1 << 22, 1 << 23, 1 << 24
 """Further changes: an event came from outside; the host says that something waits on purpose, or
 that a request ended without an answer; an activation failed, or ended after another had failed."""
 

@@ -71,7 +71,8 @@ def _emit(state: GraphState, record: records.Emit, _: None) -> None:
         state.problems.pose(event.work)
     state.live[event.id] = event
     # A policy that delays on purpose says so; an injected disturbance is no policy.
-    event.is_kept = record.policy not in (None, DISTURBANCE)
+    if record.policy is not None:
+        event.is_kept = record.policy != DISTURBANCE
     if event.final:
         state.changed |= ANSWERED
         state.problems.submit(event)

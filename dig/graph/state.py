@@ -190,13 +190,14 @@ class Problem:
         stands: DONE or STUCK of `dig.graph.records`, or 0, as it stood after the latest record.
         since: The moment since which it stands so, and no activation about it has made progress,
             failed, or waited on purpose to its end.
+        timed: The idle windows that have an alarm about it, as flags (`Problems.windows`).
         marks: The state of detectors about it, by detector, copied when the problem is parted. A
             session keeps the problem for as long as one of them `is_waiting`.
     """
 
     __slots__ = (
         "is_failed", "is_over", "is_posed", "last", "marks", "open", "places", "running",
-        "since", "sources", "stands", "submitted",
+        "since", "sources", "stands", "submitted", "timed",
     )  # fmt: skip
 
     def __init__(self, sources: RangeSet = NOTHING, is_posed: bool = False) -> None:
@@ -211,6 +212,7 @@ class Problem:
         self.is_failed = False
         self.stands = 0
         self.since = 0
+        self.timed = 0
         self.marks: dict[Any, Any] = {}
 
     def is_like(self, other: Problem) -> bool:

@@ -38,7 +38,6 @@ class Deadlock(IdleDetector):
 
     pattern = "DL"
     recorded_as = "dig.detectors.deadlock.Deadlock"
-    kinds = (STUCK,)
     window = "dl_window_s"
     stands = STUCK
 

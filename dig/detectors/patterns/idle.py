@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from dig.detectors.finding import Finding, Severity
 from dig.detectors.protocols import Detector
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Record, micros
+from dig.graph.records import UNTIMED, Record, micros
 from dig.graph.state import Problem
 
 
@@ -53,12 +53,13 @@ class IdleDetector(Detector):
         stands: How a problem stands for which it holds: DONE or STUCK of `dig.graph.records`.
     """
 
+    kinds = (UNTIMED,)
     window: ClassVar[str]
     stands: ClassVar[int]
 
     def __init__(self) -> None:
         """Begin with no interval under way."""
-        self._window = self._limit = 0  # until there is a run
+        self._window = self._limit = self._flag = 0  # until there is a run
         # When an interval starts over its alarm stays: it goes off too early, and is set anew.
         self._alarms: list[tuple[int, int, Problem]] = []
         self._order = count()
@@ -70,8 +71,8 @@ class IdleDetector(Detector):
 
     def detect(self, graph: InteractionGraph, record: Record) -> Sequence[Finding]:
         """Raise the pattern for problems due at an end or a leave."""
-        if not self._window:
-            limits = graph.run.limits
+        if not self._flag:
+            limits, self._flag = graph.run.limits, graph.problems.add_window(self.stands)
             self._window = micros(getattr(limits, self.window))
             self._limit = micros(limits.activation_limit_s)
         us = record.us
@@ -122,7 +123,7 @@ class IdleDetector(Detector):
                 return moment
             heappop(alarms)
             if is_current:
-                interval.alarm = None
+                interval.alarm, problem.timed = None, problem.timed & ~self._flag
                 self._set_alarm(problem, interval, due)
         return None
 
@@ -133,6 +134,7 @@ class IdleDetector(Detector):
             problem = heappop(self._alarms)[2]
             interval: _Interval = problem.marks[self]
             interval.raised, interval.alarm = interval.start(problem), None
+            problem.timed &= ~self._flag
             due_now.append(problem)
         self.due = self._next()
         return self._findings(graph, due_now, us)
@@ -171,6 +173,9 @@ class IdleDetector(Detector):
         """Set an alarm for a problem, unless there is an earlier alarm."""
         if due is not None and (interval.alarm is None or due < interval.alarm):
             interval.alarm = due
+            # Not an alarm that a long activation puts off: when that ends, an earlier one is set.
+            if due <= interval.start(problem) + self._window:
+                problem.timed |= self._flag
             heappush(self._alarms, (due, next(self._order), problem))
             self.due = self._alarms[0][0]
 

@@ -27,7 +27,6 @@ class MissingTermination(IdleDetector):
 
     pattern = "MC"
     recorded_as = "dig.detectors.missing_termination.MissingTermination"
-    kinds = (DONE,)
     window = "mc_window_s"
     stands = DONE
 
