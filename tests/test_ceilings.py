@@ -20,7 +20,7 @@ LINES = {
     "_util": 779,
     "adapters": 12_375,
     "cli": 2_751,
-    "detectors": 6_130,
+    "detectors": 6_127,
     "diagnosis": 7_013,
     "faults": 1_222,
     "graph": 2_657,

@@ -323,11 +323,8 @@ class RunSoFar:
     def _end(self, record: records.End) -> None:
         agent, self.ended_us = self.running.pop(record.activation, ""), record.us
         self._starts.end(record)
-        if (
-            self.asks
-            and (wait := self.asks.get(record.activation))
-            and len(self.waited) < MOST_AGENTS
-        ):
+        wait = self.asks.get(record.activation) if self.asks else None
+        if wait and len(self.waited) < MOST_AGENTS:
             self.waited[agent] = record.activation, record.us - wait["us"]
         if agent in self.latest or len(self.latest) < MOST_AGENTS:
             self.latest[agent] = record
