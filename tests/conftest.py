@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import signal
+import ssl
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from functools import cache
@@ -21,6 +22,9 @@ BY_FRAMEWORK = "tests/adapters/test_conformance.py"
 
 # Each call of a command makes the commands anew: 17 ms, half of the time of a test of commands.
 typer.main.get_command = cache(typer.main.get_command)  # `typer.testing` takes it from there
+
+# Each client of a model reads all certificates anew, for servers of tests that have none.
+ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
 
 gc.disable()  # while the tests are collected; see `pytest_collection_finish`
 
