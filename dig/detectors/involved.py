@@ -81,7 +81,7 @@ class Involved(AnswerFacts):
             if fault and says.count(fault) > 1:
                 says = says.replace(fault, "") + fault
             if fault and fault not in says:  # a deed of another kind
-                says += f"; {one_line(self._injected[agent])}{fault}"
+                says += f"; {one_line(self._injected[agent] or 'it acted')}{fault}"
             yield InvolvedAgent(name(agent), says, True, first.get(agent, ""))
         yield from self._bystanders(parts)
         is_late = self._run.finish and self._run.finish.outcome == "timeout" and not parts
