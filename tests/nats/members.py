@@ -240,10 +240,12 @@ async def monitor(url: str, sessions: Sequence[str], lease_s: float, standby: bo
     service = Service(lease_s=lease_s, is_standby=standby, terms=Terms(lost_s=60), storage=STORAGE)
     async with connect(url) as client, anyio.create_task_group() as tasks:
         await make_bucket(client)
+        rebuilding = anyio.Semaphore(2)
         for name in sessions:
             await make_session(client, Subjects(name), SETUP, TEAM, STORAGE)
             waits = replace(service, wait_s=random.uniform(0, lease_s / 4))
-            attendant = Attendant(client, Subjects(name), lambda line: SETUP, waits)
+            bounds = anyio.Semaphore(1), rebuilding
+            attendant = Attendant(client, Subjects(name), lambda line: SETUP, waits, *bounds)
             tasks.start_soon(attendant.attend)
 
 

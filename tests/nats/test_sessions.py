@@ -341,6 +341,34 @@ async def test_processes_share_the_sessions_that_match_a_pattern(url: str) -> No
         tasks.cancel_scope.cancel()
 
 
+async def test_a_process_rebuilds_few_sessions_at_once(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first ones are served while others wait for their turn."""
+    catch_up, at_once, most = JournalFollower.catch_up, 0, 0
+
+    async def count(self: JournalFollower) -> None:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await anyio.sleep(0.5)
+        await catch_up(self)
+        at_once -= 1
+
+    monkeypatch.setattr(JournalFollower, "catch_up", count)
+    async with anyio.create_task_group() as tasks, connect(url) as client:
+        for number in range(6):
+            await make_session(client, Subjects(f"news-{number}"), SETUP, list(TEAM), Storage())
+        tasks.start_soon(partial(serve_all, url, "news-*", 50, SETUP, service=SERVICE))
+
+        async def are_rebuilt() -> bool:
+            return 0 not in [row["epoch"] for row in await session_rows(client)]
+
+        await until(are_rebuilt)
+        tasks.cancel_scope.cancel()
+    assert most == 2
+
+
 async def test_a_damaged_journal_is_owned_by_nobody(url: str) -> None:
     """The rebuild refuses, names the message, and marks the session."""
     async with session(url) as (client, _):

@@ -25,7 +25,7 @@ from .figures import INSTRUMENTS
 from .names import EPOCH, RAW, Subjects, journal_headers, no_session
 from .ownership import UNRESUMABLE, read_key
 from .streams import Storage, list_journals, make_bucket, make_streams
-from .takeover import Attendant, Service, SetupOf
+from .takeover import REBUILDS, Attendant, Service, SetupOf
 
 AFTER = "comes after"
 """The first incident of a session that takes the place of another one."""
@@ -146,7 +146,8 @@ async def serve_all(
     """
     check_setup(setup)
     service = service or Service()
-    places, setup_of = anyio.Semaphore(most), _setup_of(setup, is_recorded)
+    bounds = anyio.Semaphore(most), anyio.Semaphore(REBUILDS)
+    setup_of = _setup_of(setup, is_recorded)
     async with connect(url, credentials=credentials) as client:
         await make_bucket(client, service.storage.replicas)
         attended: set[str] = set()
@@ -157,7 +158,7 @@ async def serve_all(
                     attended.add(name)
                     # Not all processes take a free session at once.
                     waits = replace(service, wait_s=random.uniform(0, service.lease_s / 4))
-                    attendant = Attendant(client, Subjects(name), setup_of, waits, places)
+                    attendant = Attendant(client, Subjects(name), setup_of, waits, *bounds)
                     tasks.start_soon(attendant.attend)
                 await anyio.sleep(service.lease_s / 3)
 

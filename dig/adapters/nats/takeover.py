@@ -39,6 +39,9 @@ from .ownership import UNRESUMABLE, Lease, process_name, until_free
 from .session import OWNER, HeldSession, Notes, Terms
 from .streams import Storage, read_heads
 
+REBUILDS = 2
+"""The most sessions that a process rebuilds at the same time: the first are served meanwhile."""
+
 SetupOf = Callable[[bytes], Setup]
 """Makes the setup of a session from the first line of the journal."""
 
@@ -139,11 +142,21 @@ class Attendant:
 
     def __init__(
         self, client: Connection, names: Subjects, setup: SetupOf, service: Service,
-        places: anyio.Semaphore | None = None,
+        places: anyio.Semaphore | None = None, rebuilding: anyio.Semaphore | None = None,
     ) -> None:  # fmt: skip
-        """Begin without the session; `places` bounds the sessions of this process."""
+        """Begin without the session.
+
+        Args:
+            client: The connection.
+            names: The session.
+            setup: Makes the setup.
+            service: The settings of this process.
+            places: Bounds the sessions of this process.
+            rebuilding: Bounds those of them that are rebuilt at the same time.
+        """
         self._figures = SessionFigures(names.session)
         self._places = places or anyio.Semaphore(1)
+        self._rebuilding = rebuilding or anyio.Semaphore(1)
         self._client, self._names, self._setup, self._service = client, names, setup, service
 
     async def attend(self) -> None:
@@ -199,7 +212,8 @@ class Attendant:
     ) -> None:
         began_s = time.monotonic()
         follower.reads = lease.show_life
-        await follower.catch_up()  # 2
+        async with self._rebuilding:  # all at once, all of them would be late
+            await follower.catch_up()  # 2
         assert follower.resumption is not None
         # A server that lost its last seconds may have taken the key back to an earlier revision.
         lease.epoch = max(lease.epoch, follower.epoch + 1)
