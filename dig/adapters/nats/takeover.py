@@ -154,8 +154,7 @@ class Attendant:
             places: Bounds the sessions of this process.
             rebuilding: Bounds those of them that are rebuilt at the same time.
         """
-        self._figures = SessionFigures(names.session)
-        self._places = places or anyio.Semaphore(1)
+        self._figures, self._places = SessionFigures(names.session), places or anyio.Semaphore(1)
         self._rebuilding = rebuilding or anyio.Semaphore(1)
         self._client, self._names, self._setup, self._service = client, names, setup, service
 
