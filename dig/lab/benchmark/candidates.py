@@ -134,7 +134,6 @@ CONFIGURATIONS = (
     Configuration(COUNT_FREQUENCY, 5000, 3, remembers=True),
     Configuration(COUNT_FREQUENCY, 5000, 6, remembers=True),
     Configuration(COUNT_FREQUENCY, 10_000, 12, remembers=True),
-    Configuration(COUNT_FREQUENCY, 5000, 6, is_healed=True),
     Configuration(NEWSGROUPS, 150, 6, is_healed=True),
 )
 """The sorts of runs of a set."""

@@ -263,6 +263,12 @@ def test_hybrids_are_of_known_kinds_and_the_second_fault_is_subtle() -> None:
     assert (second.parameters["probability"], second.parameters["at_most"]) == (0.5, 2)
 
 
+def test_no_candidate_is_drawn_twice() -> None:
+    """Two strata of one name would draw the same runs, and a set would hold them twice."""
+    names = Counter(stratum.name for stratum in Recipe(seed=1).strata)
+    assert {*names.values()} == {1}
+
+
 def test_seeds_of_a_baseline_are_no_candidates() -> None:
     """An instance is never held against itself."""
     recipe = Recipe(seed=1)
