@@ -138,10 +138,6 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, StrEnum) else value
 
 
-Method = StrEnum("Method", ["mas", "watchdog", "retry", "judge", "dig", "dig+"])
-"""The methods against failures."""
-
-
 Recipients = StrEnum("Recipients", ["one", "all"])
 """The agents that get the problem."""
 
@@ -164,13 +160,14 @@ class RunOptions:
     to: Annotated[Recipients, typer.Option(help="The problem's recipients.")] = Recipients.one
     seed: Annotated[int, typer.Option(help="The seed of all random numbers.")] = 1
     method: Annotated[
-        Method,
+        str,
         typer.Option(
             help="mas: only find failures. watchdog: after 10 s of silence, tell all agents to "
             "continue. retry: give an idle one the problem again. judge: a judge reads along. "
-            "dig: heal what is found, as in the paper. dig+: heal step by step, until it helps."
+            "dig: heal what is found, as in the paper. dig+: heal step by step, until it helps. "
+            "MODULE:OBJECT: your own."
         ),
-    ] = Method["dig+"]
+    ] = "dig+"
     judge: Judge = None
     habit: Habit = None
     limit: Annotated[float, typer.Option(help="Seconds after which the run is ended.")] = 120.0
@@ -202,7 +199,7 @@ class RunOptions:
         run = make_run(
             task, Thresholds.load(self.given or (), config), policy=policy(config, detectors),
             size=self.size, data=str(self.data) if self.data else None, agents=self.agents,
-            seed=self.seed, method=self.method.value, limit_s=self.limit, detectors=detectors,
+            seed=self.seed, method=self.method, limit_s=self.limit, detectors=detectors,
             to=self.to.value, judging=Judging.of(self.judge or ()),
             profile=Profile.of(self.habit or ()), **(model_options or {"agents_are": self.team}),
         )  # fmt: skip

@@ -238,7 +238,7 @@ def test_a_run_without_an_answer_exits_with_1(call: Any, tmp_path: Path) -> None
         (("count-frequency", "--size", "-5"), "Invalid value for '--size'"),
         (("count-frequency", "--agents", "0"), "Invalid value for '--agents'"),
         (("count-frequency", "--seed", "x"), "Invalid value for '--seed'"),
-        (("count-frequency", "--method", "magic"), "'magic' is not one of"),
+        (("count-frequency", "--method", "magic"), "there is no method 'magic'; known are: mas"),
         (("count-frequency", "--fast"), "No such option"),
         (("count-frequency", "--speed", "0"), "--speed must be greater than 0"),
         (("count-frequency", "--limit", "0"), "greater than 0"),

@@ -34,6 +34,10 @@ async def starts(view):
     return Decision.submit(view, view.events[0].payload)
 
 SLEEPERS = {"ada": starts}
+
+def calm(run, plain):
+    from dataclasses import replace
+    return replace(plain, setup=replace(plain.setup, limit_s=3.0))
 """
 
 
@@ -222,6 +226,18 @@ def test_a_twin_is_the_same_run_unwatched(call: Any) -> None:
     _, alone, _ = call("run", *STUCK, "--method", "mas", "--json")
     assert twin["clock"] == "virtual"
     assert twin["findings"] == json.loads(alone)["findings"] != []
+
+
+def test_a_method_of_a_users_own_arranges_the_run(call: Any) -> None:
+    """As in an experiment; `--resume` imports it only if it is named once more."""
+    settings = ("count-frequency", "--method", "my_own:calm", "--seed", 1, "--virtual")
+    code, out, _ = call("run", *settings, "--json")
+    run = json.loads(out)
+    assert (code, run["outcome"]) == (1, "timeout")
+    trace = Path(run["directory"], "trace.dig.jsonl")
+    trace.write_text("".join(trace.read_text().splitlines(keepends=True)[:40]))
+    code, _, err = call("run", "--resume", trace.parent)
+    assert code == 2 and "parts of the user's, to be named here too: my_own:calm" in err
 
 
 def test_a_language_model_has_no_twin(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
