@@ -134,3 +134,13 @@ def test_a_part_that_came_twice_by_healing_is_the_monitors(tmp_path: Path) -> No
     ]
     assert "agent-6 threw [3333, 4166] away" in [step.says for step in mistake.origins]
     assert "That did harm" in execution.verdict.monitor
+
+
+def test_a_part_that_came_twice_already_is_not_the_monitors(tmp_path: Path) -> None:
+    """Both counts were there when the monitor gave the part to one of the two."""
+    execution = execute(TeamRun(seed=641, method="dig+", profile=Profile.of(["error=0"])), tmp_path)
+    assert execution.score is not None
+    (mistake,) = execution.score.mistakes
+    assert "agent-4 and agent-1 had counted [3333, 4166] each" in [s.says for s in mistake.origins]
+    assert not any(step.is_healing for step in mistake.origins)
+    assert "That did harm" not in execution.verdict.monitor
