@@ -5,11 +5,11 @@ docs/lab/faults-verification.md says what each state, rule and test means.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, TypeVar, get_args
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from typing import Any, ClassVar, Literal, get_args
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from dig._util.text import first_wrong
 from dig.errors import RecordError
@@ -42,6 +42,9 @@ class Node:
         twin: The same in the run without the fault; ``None``: there is no counterpart.
         baseline: The likelihood of such a value without a fault: a share of the baseline.
     """
+
+    # In a file each has its `id` as well, which follows from the others.
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
     type: str
     name: str
@@ -96,6 +99,8 @@ class CausalGraph:
         alarms: The ids of the nodes at which the failure is visible.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
     nodes: tuple[Node, ...] = ()
     edges: tuple[Edge, ...] = ()
     root_causes: tuple[Cause, ...] = ()
@@ -128,12 +133,10 @@ class CausalGraph:
         Raises:
             RecordError: The data are not a causal graph; the message names the place.
         """
-        graph = cls(
-            tuple(_all(Node, body, "nodes")),
-            tuple(_all(Edge, body, "edges")),
-            tuple(_all(Cause, body, "root_causes")),
-            tuple(map(str, _list(body, "alarms"))),
-        )
+        try:
+            graph = _adapter().validate_python(body)
+        except ValidationError as error:
+            raise RecordError(": ".join(first_wrong(error))) from None
         ids = {node.id for node in graph.nodes}
         named = {end for edge in graph.edges for end in (edge.source, edge.target)}
         for name in sorted(named.union(graph.alarms), key=str):
@@ -171,27 +174,6 @@ class CausalGraph:
         )
 
 
-_T = TypeVar("_T", Node, Edge, Cause)
-_ADAPTERS: Mapping[type, TypeAdapter[Any]] = {
-    kind: TypeAdapter(kind) for kind in (Node, Edge, Cause)
-}
-
-
-def _list(body: Any, key: str) -> list[Any]:
-    values = body.get(key) if isinstance(body, Mapping) else None
-    if not isinstance(values, list):
-        raise RecordError(f"a causal graph has a list under the key {key!r}")
-    return values
-
-
-def _all(kind: type[_T], body: Any, key: str) -> Iterable[_T]:
-    names = {field.name for field in fields(kind)}
-    for place, row in enumerate(_list(body, key)):
-        keys = set(row) - {"id"} if isinstance(row, Mapping) else set()
-        if keys != names:
-            expected = ", ".join(sorted(names))
-            raise RecordError(f"{key}[{place}] is not an object with exactly the keys {expected}")
-        try:
-            yield _ADAPTERS[kind].validate_python({name: row[name] for name in names})
-        except ValidationError as error:
-            raise RecordError(f"{key}[{place}].{': '.join(first_wrong(error))}") from None
+@cache
+def _adapter() -> TypeAdapter[CausalGraph]:
+    return TypeAdapter(CausalGraph)

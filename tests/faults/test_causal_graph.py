@@ -61,9 +61,10 @@ def test_a_projection_has_components_and_no_step_within_one() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"edges": [{"source": "a", "target": "b"}]}, r"edges\[0\]"),
+        ({"edges": [{"source": "a", "target": "b"}]}, r"edges\.0\.rule: Field required"),
         ({"alarms": ["outcome:late"]}, "outcome:late"),
         ({"nodes": None}, "nodes"),
+        ({"steps": []}, "steps"),
     ],
 )
 def test_what_is_no_graph_is_refused(change: dict[str, object], said: str) -> None:
