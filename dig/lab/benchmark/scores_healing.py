@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -61,9 +61,14 @@ class HealingScores:
 
     pairs: tuple[Pair, ...]
 
+    @property
+    def methods(self) -> list[str]:
+        """The methods by which the runs were played, in order."""
+        return [name for name in ROWS if any(pair.by(name) for pair in self.pairs)]
+
     def tables(self) -> list[Table]:
-        """Tables of all methods side by side, and of healing by kind of fault."""
-        return [self._methods(), self.table()]
+        """Tables of all methods side by side: on all runs, and by kind of fault."""
+        return [self._methods(), self.table(), self._good_by_kind()]
 
     def _methods(self) -> Table:
         """A row a method, on the same runs."""
@@ -72,8 +77,8 @@ class HealingScores:
             "The same failures with the same faults, by method",
             ["method", "runs", *_COLUMNS],
             [
-                [name, len(endings), *self._of_method(name, endings).values()]
-                for name, endings in self._by_method()
+                [name, len(_ends(self.pairs, name)), *self._of_method(name).values()]
+                for name in self.methods
             ],
             [
                 "Good: the answer is right and complete, as the set means it; in a session, all of "
@@ -95,16 +100,9 @@ class HealingScores:
             f"round: {ways.count(1)} (exact p {sign_flip(ways):.2g})."
         )
 
-    def _by_method(self) -> list[tuple[str, list[RunEnding]]]:
-        rows = [(name, [pair.by(name) for pair in self.pairs]) for name in ROWS]
-        return [
-            (name, [ending for ending in endings if ending])
-            for name, endings in rows
-            if any(endings)
-        ]
-
-    def _of_method(self, name: str, endings: Sequence[RunEnding]) -> dict[str, Value]:
+    def _of_method(self, name: str) -> dict[str, Value]:
         """The cells of a method."""
+        endings = _ends(self.pairs, name)
         cells = (
             share([name in pair.good for pair in self.pairs]),
             share([ending.valid for ending in endings]),
@@ -116,40 +114,82 @@ class HealingScores:
         return dict(zip(_COLUMNS, map(Value, cells), strict=True))
 
     def table(self) -> Table:
-        """A row a kind of fault."""
+        """A row a kind of fault, with each method."""
         return Table(
             "healing",
-            "The same runs with the same faults, unhealed and healed",
-            ["fault", "runs", *_cells(self.pairs)],
-            [[kind, len(pairs), *_cells(pairs).values()] for kind, pairs in self._by_kind()],
+            "The same failures by kind of fault: valid answers",
+            ["fault", "runs", *self._cells(self.pairs)],
+            [[kind, len(pairs), *self._cells(pairs).values()] for kind, pairs in self._by_kind()],
             [
-                "Gained: healed less unhealed, pair by pair, with its 95 % interval; RMSE where "
-                "both answers are valid (negative is better). Saved: only the healed one is valid. "
-                "Made worse: only the unhealed one is, or the healed one's RMSE is larger. More "
-                "seconds: where both answer. Lost for good and left: healed with the fault less "
+                f"`{NONE}` to `{HEALED}`: valid answers by method. Of `{HEALED}` beside `{NONE}`: "
+                "saved, only the healed one is valid; made worse, only the other is, or the "
+                "healed one's RMSE is larger; RMSE where both are valid (negative is better), "
+                "seconds where both answer. Lost for good and left: healed with the fault less "
                 "healed without it. An interval without a width: all pairs came to the same."
             ],
         )
 
+    def _good_by_kind(self) -> Table:
+        """A row a kind of fault, with the good ends by each method."""
+        return Table(
+            "healing-good",
+            "The same failures by kind of fault: right and complete answers",
+            ["fault", "runs", *self.methods],
+            [
+                [
+                    kind, len(pairs),
+                    *(Value(share([name in pair.good for pair in pairs])) for name in self.methods),
+                ]
+                for kind, pairs in self._by_kind()
+            ],
+        )  # fmt: skip
+
     def to_json(self) -> dict[str, Any]:
         """The tables as plain JSON."""
-        methods = {name: self._of_method(name, endings) for name, endings in self._by_method()}
+        rows = {kind: self._cells(pairs) for kind, pairs in self._by_kind()}
         return {
-            "methods": {
-                name: {column: as_json(cell.ours) for column, cell in row.items()}
-                for name, row in methods.items()
-            },
-            **{
-                kind: {
-                    column: as_json(cell.ours) if isinstance(cell, Value) else cell
-                    for column, cell in _cells(pairs).items()
-                }
-                for kind, pairs in self._by_kind()
-            },
+            "methods": {name: _plain(self._of_method(name)) for name in self.methods},
+            **{kind: _plain(cells) for kind, cells in rows.items()},
         }
 
     def _by_kind(self) -> list[tuple[str, Sequence[Pair]]]:
         return [*by_kind(self.pairs, lambda pair: pair.kind).items(), ("all", self.pairs)]
+
+    def _cells(self, pairs: Sequence[Pair]) -> dict[str, Value | int]:
+        """The cells of a kind of fault."""
+        # Seconds of a run without an answer measure its time limit, not its speed.
+        answered = [
+            pair for pair in pairs
+            if pair.plain.outcome == "submitted" and pair.healed.outcome == "submitted"
+        ]  # fmt: skip
+        by_method = {
+            name: Value(share([ending.valid for ending in _ends(pairs, name)]))
+            for name in self.methods
+        }
+        shortfalls = [pair.unharmed.valid - pair.healed.valid for pair in pairs]
+        more_s = [pair.healed.seconds - pair.plain.seconds for pair in answered]
+        left = [(pair.healed, pair.unharmed) for pair in pairs]
+        return {
+            **by_method,
+            "saved": sum(pair.healed.valid and not pair.plain.valid for pair in pairs),
+            "made worse": sum(_is_worse(pair) for pair in pairs),
+            "RMSE, gained": Value(mean(_differences([(p.healed, p.plain) for p in pairs]))),
+            "s, more": Value(mean(more_s)),
+            "lost for good": Value(mean(shortfalls, -1, 1)),
+            "RMSE, left": Value(mean(_differences(left))),
+        }
+
+
+def _ends(pairs: Iterable[Pair], method: str) -> list[RunEnding]:
+    """The ends of runs by a method."""
+    return [ending for pair in pairs if (ending := pair.by(method))]
+
+
+def _plain(cells: Mapping[str, Value | int]) -> dict[str, Any]:
+    return {
+        column: as_json(cell.ours) if isinstance(cell, Value) else cell
+        for column, cell in cells.items()
+    }
 
 
 def score_healing(
@@ -232,28 +272,6 @@ def heal(task: tuple[Label, Baseline], foreign: Collection[str] = ()) -> Pair:
 
 
 _COLUMNS = ("good", "valid", "complete", "RMSE", "s", "calls")
-
-
-def _cells(pairs: Sequence[Pair]) -> dict[str, Value | int]:
-    # Seconds of a run without an answer measure its time limit, not its speed.
-    answered = [
-        pair for pair in pairs
-        if pair.plain.outcome == "submitted" and pair.healed.outcome == "submitted"
-    ]  # fmt: skip
-    gained = [pair.healed.valid - pair.plain.valid for pair in pairs]
-    shortfalls = [pair.unharmed.valid - pair.healed.valid for pair in pairs]
-    more_s = [pair.healed.seconds - pair.plain.seconds for pair in answered]
-    return {
-        "valid, unhealed": Value(share([pair.plain.valid for pair in pairs])),
-        "valid, healed": Value(share([pair.healed.valid for pair in pairs])),
-        "valid, gained": Value(mean(gained, -1, 1)),
-        "saved": sum(pair.healed.valid and not pair.plain.valid for pair in pairs),
-        "made worse": sum(_is_worse(pair) for pair in pairs),
-        "RMSE, gained": Value(mean(_differences([(pair.healed, pair.plain) for pair in pairs]))),
-        "s, more": Value(mean(more_s)),
-        "valid, lost for good": Value(mean(shortfalls, -1, 1)),
-        "RMSE, left": Value(mean(_differences([(pair.healed, pair.unharmed) for pair in pairs]))),
-    }
 
 
 def _differences(pairs: Sequence[tuple[RunEnding, RunEnding]]) -> list[float]:

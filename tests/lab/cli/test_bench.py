@@ -128,7 +128,7 @@ def test_detectors_and_healing_print_tables_or_json(call: Any, few: FaultSet) ->
     assert (code, err.splitlines()[-1]) == (0, f"{FEW} of {FEW} runs")
     assert f"| all | {FEW} |" in out
     code, out, _ = call("bench", "healing", few.path, "--jobs", 1, "--json")
-    assert json.loads(out)["all"]["valid, healed"]["count"] == FEW
+    assert json.loads(out)["all"]["dig+"]["count"] == FEW
 
 
 @pytest.fixture

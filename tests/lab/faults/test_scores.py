@@ -240,11 +240,10 @@ def test_what_healing_saves_and_what_it_makes_worse() -> None:
     assert HEALED.to_json()["methods"]["dig+"]["valid"]["mean"] == 0.75
     assert [*found] == [*HEALED.table().columns[2:]]
     assert (found["saved"], found["made worse"]) == (1, 2)
-    assert found["valid, unhealed"]["mean"] == found["valid, healed"]["mean"] == 0.75
-    assert found["valid, gained"]["mean"] == 0
+    assert found["none"]["mean"] == found["dig+"]["mean"] == 0.75
     assert found["RMSE, gained"]["mean"] == (-4 + 2) / 2
     assert found["s, more"]["mean"] == (4 + 2) / 2
-    assert found["valid, lost for good"]["mean"] == 0.25
+    assert found["lost for good"]["mean"] == 0.25
     assert found["RMSE, left"]["mean"] == pytest.approx((0 + 3 + 2) / 3)
 
 
@@ -252,7 +251,13 @@ def test_methods_are_compared_run_by_run_with_the_exact_test() -> None:
     """Six runs that `dig+` alone saves, and one that `retry` alone does: 16 of 128 as far."""
     pairs = [Pair("drop", ended(None), ended(1.0), ended(1.0), {"retry": ended(None)})] * 6
     pairs += [Pair("drop", ended(None), ended(None), ended(1.0), {"retry": ended(1.0)})]
-    page = HealingScores(tuple(pairs)).tables()[0].markdown()
+    pairs += [Pair("slow", ended(1.0), ended(1.0), ended(1.0), good=frozenset({"dig+", "none"}))]
+    methods, by_kind, good = HealingScores(tuple(pairs)).tables()
+    assert by_kind.rows[0][:2] == ["drop", 7]
+    assert [str(cell)[:4] for cell in by_kind.rows[0][2:5]] == ["0.00", "0.14", "0.86"]
+    assert good.columns[2:] == ["none", "retry", "dig+"]
+    assert [str(cell)[:4] for cell in good.rows[1]] == ["slow", "1", "1.00", "0.00", "1.00"]
+    page = methods.markdown()
     assert (
         "Valid with `retry` and not with `dig+`: 1; the other way round: 6 (exact p 0.12)" in page
     )
