@@ -335,7 +335,7 @@ def of_help(name: str) -> Outputs:
     """The help of every command; it is laid out by typer."""
     words = "runs show diff draw experiment faults import export check graph report view run verify"
     words += " replay fork thresholds bench bench@make bench@schema bench@attribute bench@score"
-    words += " bench@detectors bench@healing bench@try bench@spread why try"
+    words += " bench@detectors bench@healing bench@try why try"
     words += " investigate"
     return _called(name, ["--help", *(f"{one.replace('@', ' ')} --help" for one in words.split())])
 

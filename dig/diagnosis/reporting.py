@@ -16,7 +16,7 @@ from dig.show import document as rows
 from dig.show.document import Candidate, CostRow, Diagnosis, Evidence, Hypothesis, StageRow
 from dig.traces.replay.kinds import in_words
 
-from .attribution.spread import chain
+from .attribution.lineage import chain
 from .case import RunSource
 from .conversations.hierarchy import HierarchicalGraph, draft_graph
 from .conversations.ranking import Attribution

@@ -53,7 +53,7 @@ COMMANDS = (
     "hooks install --yes", "hooks show", "hooks remove --yes",
     "bench make --out set --seed 1 --salt x --count 2 --jobs 1", "bench schema",
     "bench attribute random set -o answers.json", "bench score answers.json set",
-    "bench spread set -o spread.json", "bench detectors set", "bench healing set --jobs 1",
+    "bench detectors set", "bench healing set --jobs 1",
     "bench try set --jobs 1 --count 1 -o verdicts.json",
 )  # fmt: skip
 """Each command at least once; `@` stands for a run."""

@@ -16,8 +16,9 @@ from types import MappingProxyType
 from dig._util.text import one_line
 from dig.detectors import standard
 from dig.diagnosis.attempts import find_attempts
-from dig.diagnosis.attribution.spread import Spread, trace_steps
+from dig.diagnosis.attribution.lineage import chain
 from dig.diagnosis.case import Case
+from dig.diagnosis.causes import OUTCOME
 from dig.diagnosis.failures import failures
 from dig.diagnosis.goal import Finished, Goal
 from dig.diagnosis.suspects import USUAL_SUSPECTS, Together, load_suspects
@@ -225,37 +226,19 @@ def of_candidates(case: Case, candidates: Sequence[Candidate]) -> Answer:
     )  # fmt: skip
 
 
-def spread_of(
-    sets: Iterable[FaultSet], progress: Callable[[str, int, int], None] = lambda *_: None
-) -> Spread:
-    """Learn how failures spread, from the public parts of some sets.
-
-    A run counts if the suspects name an agent at fault, by the mechanism that they name.
+def trace_steps(case: Case, cause: Candidate) -> list[tuple[str, str, int]]:
+    """The steps from a cause to the outcome, over its agents by lineage; each with a record.
 
     Args:
-        sets: The sets.
-        progress: Takes a word for what is counted, how many are done, and how many there are.
-
-    Raises:
-        SettingsError: A set has no labels of its public part.
+        case: The run.
+        cause: The beginning of the failure.
     """
-    delays = Spread()
-    for fault_set in sets:
-        attribute, labelled = ATTRIBUTORS["attribution"](fault_set), fault_set.labelled("public")
-        for number, instance in enumerate(labelled, 1):
-            case, graph = case_about(instance), instance.graph().project()
-            causes = {cause.component for cause in graph.root_causes}
-            candidates = [
-                candidate for candidate in attribute(case) if isinstance(candidate, Candidate)
-            ]
-            # Only right attributions teach: the label gives the agent, and the candidate the
-            # mechanism.
-            right = next((candidate for candidate in candidates if candidate.agent in causes), None)
-            if right is not None:
-                steps = ((edge.source, edge.target) for edge in graph.edges)
-                delays.learn(case.analysis, right.agent, right.mechanism, steps)
-            progress("runs", number, len(labelled))
-    return delays
+    run = case.run
+    path = chain(run, cause.activation) if cause.activation in run.activations else []
+    last = {run.activations[name].agent: run.activations[name].t for name in path}
+    agents = [*dict.fromkeys([cause.agent, *last])]
+    ends = [*agents[1:], OUTCOME]
+    return [(a, b, last.get(b, run.last.t)) for a, b in zip(agents, ends, strict=True)]
 
 
 def _describe(value: object) -> str:

@@ -125,24 +125,6 @@ def attribute(
 
 
 @bench.command()
-def spread(
-    sets: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Sets with public parts.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the table goes, as JSON.")],
-) -> None:
-    """Learn from public parts which way failures take.
-
-    dig-monitor ships such a table.
-    """
-    from dig.lab.benchmark.attributing import spread_of
-    from dig.lab.benchmark.instances import FaultSet
-
-    with progress_shown() as progress:
-        table = spread_of(map(FaultSet.open, sets), progress)
-    write_text(output, f"{json.dumps(table.to_json(), indent=0)}\n")
-    print(f"{counted(len(table.pairs), 'row')} in {output}")
-
-
-@bench.command()
 def score(
     answers: Annotated[Path, typer.Argument(help="A file of answers; see `digmon bench schema`.")],
     path: Set,

@@ -6,12 +6,13 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dig.diagnosis.attribution.spread import LEAST, Spread, chain, trace_steps
+from dig.diagnosis.attribution.lineage import chain
 from dig.diagnosis.attribution.structural import StructuralAnswer
 from dig.diagnosis.case import Case, read_case
 from dig.diagnosis.diagnosing import diagnose
@@ -183,27 +184,14 @@ def test_a_run_that_is_called_failed_is_answered_without_confidence(tmp_path: Pa
 # --- the way to the end ---
 
 
-def test_the_table_tells_steps_that_most_runs_took() -> None:
-    """By mechanism and end; with too few runs nothing is told."""
-    trace = Written().finish()
-    steps = {("b", "task"), ("task", "outcome")}
-    spread = Spread()
-    for _ in range(LEAST - 1):
-        spread.learn(trace.analysis(), "b", "lost", steps)
-    assert spread.steps(trace.analysis(), "b", "lost") == []
-    spread.learn(trace.analysis(), "b", "lost", steps)
-    assert {*spread.steps(trace.analysis(), "b", "lost")} == steps
-    assert {*Spread(dict(spread.to_json())).steps(trace.analysis(), "b", "lost")} == steps
-
-
-def test_a_way_without_a_table_follows_lineage(tmp_path: Path) -> None:
-    """From the agent at fault to the outcome; each step has a record of the run."""
+def test_a_way_to_the_end_follows_lineage(tmp_path: Path) -> None:
+    """From the activation at fault on, each uses what one before it generated."""
     case = read_case(failed(tmp_path, "silent"))
     first = SUSPECTS["attribution"].candidates(case)[0]
-    found = trace_steps(case, first)
-    assert (found and found[-1][1] == "outcome") or any(to == "outcome" for _, to, _ in found)
-    assert all(0 <= t < len(case.run.records) for _, _, t in found)
-    assert chain(case.run, first.activation or "")[0] == first.activation
+    way = [case.run.activations[name] for name in chain(case.run, first.activation or "")]
+    assert way[0].id == first.activation
+    for before, after in pairwise(way):
+        assert not {*before.outputs}.isdisjoint(after.inputs)
 
 
 def test_a_damaged_copy_beside_a_good_one_does_not_matter(peers: UsualTeam) -> None:

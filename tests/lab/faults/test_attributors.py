@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -124,6 +125,13 @@ def test_ones_own_may_answer_with_candidates(small: FaultSet) -> None:
     found = of_candidates(case, some)
     assert [(one.component, one.kind) for one in found.root_causes] == [("a", "drop"), ("b", "odd")]
     assert (found.step, found.onset, found.root_causes[0].evidence) == (1, 7, (8,))
+    # No activation is named, so nothing is followed.
+    ways = [(step.source, step.target, step.evidence) for step in found.propagation]
+    last = case.run.last.t
+    assert ways == [("a", "outcome", (last,)), ("b", "outcome", (last,))]
+    acting = replace(named("a", "lost"), activation=next(iter(case.run.activations)))
+    ways = [(step.source, step.target) for step in of_candidates(case, [acting]).propagation]
+    assert ways == [("a", "b"), ("b", "outcome")]
     first = of_candidates(case, [named("b", None), named("a", "lost")])
     assert [(one.component, one.kind) for one in first.root_causes] == [("b", "unknown")]
     assert of_candidates(case, []) == Answer()
