@@ -309,17 +309,6 @@ class Index(_Part):
     version: Literal[2] = 2
     instances: Annotated[tuple[Entry, ...], pydantic.AfterValidator(_each_once)]
 
-    @pydantic.model_validator(mode="before")
-    @classmethod
-    def _is_not_open(cls, index: Any) -> Any:
-        # Before the fields are looked at: errors about them would hide the real reason.
-        if isinstance(index, dict) and index.get("version") == 1:
-            raise ValueError(
-                "the set is of version 1, which is not read any more, since its traces tell how "
-                "they are made again; `digmon bench make` makes a set of version 2"
-            )
-        return index
-
 
 @dataclass(frozen=True)
 class Instance:

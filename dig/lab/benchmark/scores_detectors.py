@@ -80,30 +80,30 @@ class PatternScore:
     bad: tuple[bool, ...]
     delays: tuple[tuple[int, float], ...]
 
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The scores, by name."""
+        return {
+            "recall": share(self.expected),
+            "delay_records": spread([records for records, _ in self.delays]),
+            "delay_s": spread([seconds for _, seconds in self.delays]),
+            "bad_if_raised": share(self.bad),
+            "false_alarms": _rate(self.false),
+        }
+
     def row(self) -> list[str | int | Value]:
         """The pattern's line in the table."""
-        records = spread([records for records, _ in self.delays])
-        seconds = spread([seconds for _, seconds in self.delays])
+        recall, records, seconds, bad, false = self.figures.values()
         return [
-            self.name,
-            Value(share(self.expected)),
-            len(self.expected),
-            _spread(records, ".0f"),
-            _spread(seconds, ".1f"),
-            Value(share(self.bad)),
-            len(self.bad),
-            Value(_rate(self.false)),
-            len(self.false),
-        ]
+            self.name, Value(recall), len(self.expected), _spread(records, ".0f"),
+            _spread(seconds, ".1f"), Value(bad), len(self.bad), Value(false), len(self.false),
+        ]  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain JSON."""
         return {
-            "recall": as_json(share(self.expected)),
-            "delay_records": spread([records for records, _ in self.delays]),
-            "delay_s": spread([seconds for _, seconds in self.delays]),
-            "bad_if_raised": as_json(share(self.bad)),
-            "false_alarms": as_json(_rate(self.false)),
+            name: as_json(figure) if isinstance(figure, Mean) else figure
+            for name, figure in self.figures.items()
         }
 
 
