@@ -21,7 +21,7 @@ LINES = {
     "adapters": 12_375,
     "cli": 2_751,
     "detectors": 6_127,
-    "diagnosis": 7_013,
+    "diagnosis": 6_885,
     "faults": 1_222,
     "graph": 2_657,
     "lab": 9_176,
