@@ -1,10 +1,10 @@
 """How far a learned reader of the surface gets: `python -m bench.surface SET [--fit FILE]`.
 
-A conditional logit over the agents of a failed run, from the signs of the page of rules alone: it
-learns how much each is worth. It follows no cause. It is asked in two ways: fitted to nine tenths
-of the runs, as who has labelled failures of the same kinds, and without any run that has a fault of
-the same kind. `--fit` stores the weights of all runs, which are the floor `learned` of every table.
-It needs numpy.
+A conditional logit over the agents of a failed run, from the signs of the page of rules and from
+what each agent did beside the others: it learns how much each is worth. It follows no cause. It is
+asked in two ways: fitted to nine tenths of the runs, as who has labelled failures of the same
+kinds, and without any run that has a fault of the same kind. `--fit` stores the weights of all
+runs, which are the floor `learned` of every table. It needs numpy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 
 from dig.lab.benchmark.attributing import case_about
 from dig.lab.benchmark.instances import FaultSet, Instance
-from dig.lab.benchmark.rules import rules, surface
+from dig.lab.benchmark.rules import rules
+from dig.lab.benchmark.surface import surface
 
 from .measure import Table
 from .whowhen.fitting import newton, numeric

@@ -5,7 +5,7 @@
 - `storing`, `datasheet`: write a set. `instances`, `set_reading`: read one. `brought`: sets from
   elsewhere.
 - `answer_file`: answers about the traces of a set. `attributing`: what attributors are given and
-  say. `baselines`, `rules`: simple ones. `oracle`: names causes by the twin of a run.
+  say. `baselines`, `rules`, `surface`: simple ones. `oracle`: names causes by the twin of a run.
 - `scores_answers`, `scores_detectors`, `scores_healing`: the scores. `trying`: whether
   experiments tell the culprit from other agents.
 """

@@ -28,7 +28,7 @@ from dig.show.document import Candidate
 from dig.tasks.user_objects import load
 from dig.traces.run import RecordedRun
 
-from . import baselines, rules
+from . import baselines, rules, surface
 from .answer_file import Answer, Answers, CausalStep, RootCause
 from .instances import FaultSet, Instance
 from .set_reading import step_at
@@ -57,7 +57,7 @@ ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
         "random": baselines.random_agent,
         "earliest_deviation": baselines.earliest_deviation,
         "rules": partial(baselines.by_surface, rules.rules),
-        "learned": partial(baselines.by_surface, rules.learned),
+        "learned": partial(baselines.by_surface, surface.learned),
         **{
             name: by_suspects(name)
             for name in ("signs", "beliefs", "attribution", "attribution_blind")

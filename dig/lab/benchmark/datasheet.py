@@ -18,8 +18,10 @@ from .scores_answers import Scores, score
 
 HARD = ("concurrent", "decoys", "gradual", "hybrid", "silent contents")
 """The strata in which reading the surface should not be enough."""
+SURFACE = ("rules", "learned")
+"""The floors that read the surface alone."""
 MOST_ANY_AGENT, MOST_EXACT, LEAST_GAP = 0.85, 0.60, 0.10
-"""The aims of a set: how far the rules may go, and how much further the oracle goes."""
+"""The aims of a set: how far these may go, and how much further the oracle goes."""
 
 
 def datasheet(fault_set: FaultSet, crop: Harvest, recipe: Recipe) -> str:
@@ -108,7 +110,7 @@ def _aims(scores: Scores) -> Table:
     for name, counted_strata in strata.items():
         means = {
             (by, metric): fmean(values)
-            for by in ("rules", ORACLE)
+            for by in (*SURFACE, ORACLE)
             for metric in ("any_agent", "exact")
             if (values := [
                 row.marks[metric]
@@ -117,20 +119,27 @@ def _aims(scores: Scores) -> Table:
             ])
         }  # fmt: skip
         if not means:
-            rows.append([name, "-", "-", "-", "no runs"])
+            rows.append([name, *"-----", "no runs"])
             continue
-        any_agent, exact = means["rules", "any_agent"], means["rules", "exact"]
-        gap = means[ORACLE, "any_agent"] - any_agent
-        is_reached = any_agent <= MOST_ANY_AGENT and exact <= MOST_EXACT and gap >= LEAST_GAP
-        verdict = "reached" if is_reached else "missed"
-        rows.append([name, f"{any_agent:.2f}", f"{exact:.2f}", f"{gap:+.2f}", verdict])
+        any_agent, exact = (
+            [means[by, metric] for by in SURFACE] for metric in ("any_agent", "exact")
+        )
+        gap = means[ORACLE, "any_agent"] - max(any_agent)
+        is_reached = max(any_agent) <= MOST_ANY_AGENT and max(exact) <= MOST_EXACT
+        verdict = "reached" if is_reached and gap >= LEAST_GAP else "missed"
+        figures = [f"{each:.2f}" for pair in zip(any_agent, exact, strict=True) for each in pair]
+        rows.append([name, *figures, f"{gap:+.2f}", verdict])
     return Table(
         "aims",
         "What is wanted of the set",
-        ["stratum", "rules, any_agent", "rules, exact", "oracle, more any_agent", "aim"],
+        [
+            "stratum", *(f"{by}, {metric}" for by in SURFACE for metric in ("any_agent", "exact")),
+            "oracle, more any_agent", "aim",
+        ],
         rows,
-        [f"Wanted: rules at most {MOST_ANY_AGENT} any_agent and {MOST_EXACT:.2f} exact, and "
-         f"{LEAST_GAP:.2f} more any_agent with the twin."],
+        [f"Wanted: readers of the surface at most {MOST_ANY_AGENT} any_agent and {MOST_EXACT:.2f} "
+         f"exact, and {LEAST_GAP:.2f} more any_agent with the twin. Where they reach more, the "
+         "stratum is too easy to compare attributors by."],
     )  # fmt: skip
 
 

@@ -9,9 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
-from operator import mul
 from statistics import median
 
 from dig.graph.records import Deliver, Emit, End, Expire, Leave, Record
@@ -34,9 +31,9 @@ Found = tuple[str, str, int]
 def rules(records: Sequence[Record]) -> Found | None:
     """The agent with the most of the plainest signs, and the first record with such a sign."""
     run = RecordedRun(records)
-    accusations = _accusations(run)
+    against = accusations(run)
     for kind in ORDER:
-        signs = sorted((t, agent) for agent, sort, t in accusations if sort == kind)
+        signs = sorted((t, agent) for agent, sort, t in against if sort == kind)
         if signs:
             times = Counter(agent for _, agent in signs)
             # Of equals `max` takes the first, and signs are sorted by time.
@@ -47,46 +44,9 @@ def rules(records: Sequence[Record]) -> Found | None:
     return (last[-1].agent, "slow", last[-1].t) if last else None
 
 
-def _accusations(run: RecordedRun) -> list[Found]:
+def accusations(run: RecordedRun) -> list[Found]:
+    """The signs of a run: agent, kind and record of each."""
     return [*_of_records(run), *_of_activations(run), *_of_messages(run)]
-
-
-def surface(run: RecordedRun) -> dict[str, list[float]]:
-    """List the signs of each agent: for each kind a flag, a share, and a flag for all."""
-    signs = {*_accusations(run)}
-    counts = Counter((agent, kind) for agent, kind, _ in signs)
-    kinds = Counter(kind for _, kind, _ in signs)
-    return {
-        agent: [
-            float(number)
-            for kind in ORDER
-            for count, total in [(counts[agent, kind], kinds[kind])]
-            for number in (count > 0, count / max(total, 1), 0 < count == total)
-        ]
-        for agent in run.agents
-    }
-
-
-def learned(records: Sequence[Record]) -> Found:
-    """Name the agent with the heaviest signs, by weights fitted to another set with labels."""
-    run, worth = RecordedRun(records), dict[str, dict[str, float]]()
-    for agent, row in surface(run).items():
-        parts = map(mul, _weights(), row)
-        # Three numbers in a row are about one kind.
-        worth[agent] = dict(
-            zip(ORDER, map(sum, zip(parts, parts, parts, strict=True)), strict=True)
-        )
-    agent = max(worth, key=lambda each: sum(worth[each].values()))
-    signs = [(-worth[agent][kind], t, kind) for by, kind, t in _accusations(run) if by == agent]
-    _, t, kind = min(signs, default=(0.0, run.last.t, ORDER[-1]))
-    return agent, kind, t
-
-
-@cache
-def _weights() -> list[float]:
-    text = files("dig.lab.benchmark").joinpath("surface.json").read_text("utf-8")
-    weights: list[float] = json.loads(text)["weights"]
-    return weights
 
 
 def _of_records(run: RecordedRun) -> Iterator[Found]:

@@ -130,8 +130,8 @@ def test_ones_own_may_answer_with_candidates(small: FaultSet) -> None:
     last = case.run.last.t
     assert ways == [("a", "outcome", (last,)), ("b", "outcome", (last,))]
     acting = replace(named("a", "lost"), activation=next(iter(case.run.activations)))
-    ways = [(step.source, step.target) for step in of_candidates(case, [acting]).propagation]
-    assert ways == [("a", "b"), ("b", "outcome")]
+    followed = of_candidates(case, [acting]).propagation
+    assert [(step.source, step.target) for step in followed] == [("a", "b"), ("b", "outcome")]
     first = of_candidates(case, [named("b", None), named("a", "lost")])
     assert [(one.component, one.kind) for one in first.root_causes] == [("b", "unknown")]
     assert of_candidates(case, []) == Answer()

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from bench import surface
 from bench.surface import _Question
-from dig.lab.benchmark import rules as rules_page
+from dig.lab.benchmark import surface as page
 from dig.lab.benchmark.instances import FaultSet
-from dig.lab.benchmark.rules import ORDER, learned, rules
+from dig.lab.benchmark.rules import ORDER, rules
+from dig.lab.benchmark.surface import DEEDS, learned
 from dig.traces.run import RecordedRun
 
 Floats = NDArray[numpy.float64]
@@ -23,14 +24,21 @@ def questions(small: FaultSet) -> list[_Question]:
     return [_Question(each) for each in small.labelled() if each.label().harm]
 
 
-def test_each_agent_has_three_numbers_for_each_kind_of_sign(small: FaultSet) -> None:
-    """Shares of a kind are one together, or none has it."""
+NUMBERS = len(ORDER) + len(DEEDS)
+
+
+def test_each_agent_has_three_numbers_for_each_sign_and_each_deed(small: FaultSet) -> None:
+    """Shares of a sign are one together, or none has it; a deed is held against the team's."""
     for instance in small.labelled()[:5]:
-        rows = rules_page.surface(RecordedRun(instance.records()))
-        block = numpy.array([*rows.values()]).reshape(len(rows), len(ORDER), 3)
-        totals = block[:, :, 1].sum(axis=0)
+        rows = page.surface(RecordedRun(instance.records()))
+        block = numpy.array([*rows.values()]).reshape(len(rows), NUMBERS, 3)
+        signs, deeds = block[:, : len(ORDER)], block[:, len(ORDER) :]
+        totals = signs[:, :, 1].sum(axis=0)
         assert numpy.allclose(totals[totals > 0], 1)
-        assert ((block[:, :, 2] > 0) <= (block[:, :, 1] == 1)).all()
+        assert ((signs[:, :, 2] > 0) <= (signs[:, :, 1] == 1)).all()
+        assert numpy.allclose(numpy.median(deeds[:, :, 0], axis=0), 0)
+        differs = numpy.ptp(deeds[:, :, 0], axis=0) > 0
+        assert numpy.allclose(deeds[:, :, 1:].sum(axis=0), differs[:, None])
 
 
 def test_no_fit_has_seen_what_it_is_asked_about(
@@ -41,7 +49,7 @@ def test_no_fit_has_seen_what_it_is_asked_about(
 
     def fit(known: Iterable[_Question]) -> Floats:
         taught.append([*known])
-        return numpy.zeros(3 * len(ORDER))
+        return numpy.zeros(3 * NUMBERS)
 
     monkeypatch.setattr(surface, "fit", fit)
     assert len(surface.known_kinds(questions)) == len(questions)
@@ -54,7 +62,7 @@ def test_no_fit_has_seen_what_it_is_asked_about(
 
 
 def test_the_shipped_weights_name_an_agent_by_a_sign_of_the_rules(small: FaultSet) -> None:
-    """It is another choice among the same signs, and not the same choice for all runs."""
+    """It is another choice than by the rules, and not for all runs."""
     choices = set[bool]()
     for instance in small.labelled():
         records = instance.records()
