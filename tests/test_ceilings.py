@@ -24,7 +24,7 @@ LINES = {
     "diagnosis": 6_885,
     "faults": 1_222,
     "graph": 2_657,
-    "lab": 9_176,
+    "lab": 9_228,
     "monitor": 2_176,
     "runtime": 4_647,
     "show": 5_755,

@@ -128,7 +128,7 @@ class Standing(Watch):
         self._headings: list[Headline | None] = []
 
     def feed(self, record: Record) -> list[Finding]:
-        """Apply a record; its findings are kept here, and none is returned."""
+        """Apply a record; the findings are kept here, and none is returned."""
         # Findings of a time that has passed come before the record, as they did in the run.
         due = self.advance(record.us)
         self.graph.apply(record)

@@ -291,7 +291,7 @@ def _content_text(record: Record) -> str:
 
 
 def first_other(parent: Sequence[Record], fork: Sequence[Record]) -> Record | None:
-    """Return the first record of a fork that differs from the parent's at the same place."""
+    """Return the first record of a fork unlike the parent's at the same place."""
     for place, record in enumerate(fork):
         if place >= len(parent):
             return record

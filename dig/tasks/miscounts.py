@@ -187,17 +187,15 @@ class Miscounts:
             if activation.end is not None and not ids.isdisjoint(activation.with_fate("discard")):
                 says = f"{activation.agent} threw {place} away"
                 steps.append(MistakeOrigin(activation.end.t, activation.end.us, says))
-        solutions = [event for event in posed if event.type == SOLUTION]
-        passed_on = {reader for event in solutions for reader in event.consumed_by}
-        solutions = [event for event in solutions if event.by not in passed_on]
+        passed_on = {by for event in posed if event.type == SOLUTION for by in event.consumed_by}
+        solutions = [e for e in posed if e.type == SOLUTION and e.by not in passed_on]
         for row in run.heals:
-            if row.event in ids and row.to and row.action in GIVING:
-                # Only a second share is the monitor's doing, and only if it was asked for.
-                is_second = sum(event.t < row.t for event in solutions) < 2
-                shares = [event.agent for event in (*solutions, double) if event.t > row.t]
-                if is_second and not {*row.to}.isdisjoint(shares):
-                    says = f"the monitor gave {place} to {join_clauses([*row.to])}"
-                    steps.append(MistakeOrigin(row.t, row.us, says, is_healing=True))
+            # The monitor did it if one share at most was there, and a recipient made another.
+            shares = [event.agent for event in (*solutions, double) if event.t > row.t]
+            to = [agent for agent in row.to or () if agent in shares]
+            if to and row.event in ids and row.action in GIVING and len(shares) >= len(solutions):
+                says = f"the monitor gave {place} to {join_clauses(to)}"
+                steps.append(MistakeOrigin(row.t, row.us, says, is_healing=True))
         if len(solutions) > 1:
             agents = [*dict.fromkeys(event.agent or "" for event in solutions)]
             often = "twice" if len(agents) == 1 else "each"

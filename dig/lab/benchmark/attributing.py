@@ -227,7 +227,7 @@ def of_candidates(case: Case, candidates: Sequence[Candidate]) -> Answer:
 
 
 def trace_steps(case: Case, cause: Candidate) -> list[tuple[str, str, int]]:
-    """The steps from a cause to the outcome, over its agents by lineage; each with a record.
+    """List the steps from a cause to the outcome, by lineage; each with a record.
 
     Args:
         case: The run.

@@ -100,7 +100,7 @@ def harvest(
 
 
 def _rounds(recipe: Recipe, counts: Counter[Stratum]) -> Iterator[list[InstanceDraft]]:
-    """Draw rounds of candidates in random order: as many of an open stratum as its weight says.
+    """Draw rounds of candidates in random order: as many of an open stratum as the weight says.
 
     All strata get some instances, as far as they can be had, before any gets more.
     """
@@ -128,7 +128,7 @@ def _draws(stratum: Stratum, missing: float) -> int:
 
 
 def splits(instances: Sequence[Made], key: str) -> list[tuple[Split, Made]]:
-    """Sort the instances into the order of their ids, half of each kind held out."""
+    """Sort the instances by id, half of each kind held out."""
     chance = random.Random(f"{key}/split")
     shuffled = list(instances)
     chance.shuffle(shuffled)

@@ -33,7 +33,7 @@ NOT_INNOCENT = "no decoy without harm"
 
 @dataclass(frozen=True)
 class Made:
-    """A candidate that became an instance.
+    """A candidate, played and verified to be an instance.
 
     Attributes:
         label: Its label, which has no instance's name yet.

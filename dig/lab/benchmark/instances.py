@@ -1,4 +1,4 @@
-"""A set of instances on disk: the names of the files, and how to read them.
+"""A set of instances on disk: the names of the files, and readers of the files.
 
     set.json                     the index, with checksums
     CARD.md  dropped.json        the datasheet; the dropped candidates, and why
@@ -184,7 +184,7 @@ class TrueCause(_Part):
 
 
 class Label(_Part):
-    """The faults of a run, and how the run ended with and without them.
+    """The faults of a run, and the end of the run with and without faults.
 
     Attributes:
         instance: The instance; empty until it has a name.

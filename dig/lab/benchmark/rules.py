@@ -45,7 +45,7 @@ def rules(records: Sequence[Record]) -> Found | None:
 
 
 def accusations(run: RecordedRun) -> list[Found]:
-    """The signs of a run: agent, kind and record of each."""
+    """List the signs of a run: agent, kind and record of each."""
     return [*_of_records(run), *_of_activations(run), *_of_messages(run)]
 
 

@@ -82,7 +82,7 @@ class PatternScore:
 
     @property
     def figures(self) -> dict[str, Any]:
-        """The scores, by name."""
+        """Scores, by name."""
         return {
             "recall": share(self.expected),
             "delay_records": spread([records for records, _ in self.delays]),
@@ -100,7 +100,7 @@ class PatternScore:
         ]  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain JSON."""
+        """Render the scores as plain JSON."""
         return {
             name: as_json(figure) if isinstance(figure, Mean) else figure
             for name, figure in self.figures.items()

@@ -101,7 +101,7 @@ class HealingScores:
         )
 
     def _of_method(self, name: str) -> dict[str, Value]:
-        """The cells of a method."""
+        """Compute the cells of a method."""
         endings = _ends(self.pairs, name)
         cells = (
             share([name in pair.good for pair in self.pairs]),
@@ -156,7 +156,7 @@ class HealingScores:
         return [*by_kind(self.pairs, lambda pair: pair.kind).items(), ("all", self.pairs)]
 
     def _cells(self, pairs: Sequence[Pair]) -> dict[str, Value | int]:
-        """The cells of a kind of fault."""
+        """Compute the cells of a kind of fault."""
         # Seconds of a run without an answer measure its time limit, not its speed.
         answered = [
             pair for pair in pairs
@@ -181,7 +181,7 @@ class HealingScores:
 
 
 def _ends(pairs: Iterable[Pair], method: str) -> list[RunEnding]:
-    """The ends of runs by a method."""
+    """List the ends of runs by a method."""
     return [ending for pair in pairs if (ending := pair.by(method))]
 
 

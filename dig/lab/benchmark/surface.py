@@ -1,4 +1,4 @@
-"""A learned reader of the surface: what each agent did, beside what the others of its team did.
+"""A learned reader of the surface: the deeds of each agent beside the deeds of the team.
 
 It follows no cause and knows no other runs. Its weights were fitted to the labels of another set
 by `python -m bench.surface SET --fit FILE`, so that the card tells how far learning alone goes.
@@ -104,7 +104,7 @@ def _count_deeds(run: RecordedRun) -> dict[str, defaultdict[str, float]]:
 
 
 def learned(records: Sequence[Record]) -> Found:
-    """Name the agent with the heaviest numbers, and the kind and place of its heaviest sign."""
+    """Name the agent with the heaviest numbers, and the kind and place of the heaviest sign."""
     run, weights = RecordedRun(records), _weights()
     rows = surface(run)
     agent = max(rows, key=lambda each: sum(map(mul, weights, rows[each])))
