@@ -14,7 +14,7 @@ from dig.errors import TraceError
 from dig.show.explain.facts import show
 from dig.show.explain.lines import WIDTH, explanation_lines
 from tests import failing
-from tests.histories import arrive, end, row, start, trace, turn
+from tests.histories import arrive, emit, end, row, start, trace, turn
 from tests.oracle import Row, State
 from tests.strategies import traces
 from tests.traces.runs import directory, hasty, solved, store
@@ -241,3 +241,12 @@ def test_a_failed_turn_shows_what_it_was_given_and_its_stack_trace(tmp_path: Pat
     assert "  ValueError: 503" in explanation_lines(show(run, str(at)))
     assert not any("\x1b" in line for line in explanation_lines(show(run, "x")))
     assert any(line.startswith("  turns: ") for line in explanation_lines(show(run)))
+
+
+def test_a_trace_that_stops_before_an_output_is_told(tmp_path: Path) -> None:
+    """A file may stop after any record, also within what a turn sends."""
+    parts = arrive(0, "p", None, "a"), turn(1, "v", "a", "q r", p="consume"), emit(1, "q", "v", "b")
+    path = store(tmp_path / "t.dig.jsonl", trace(*parts))
+    assert [row["event"] for row in show(path, "v")["outputs"]] == ["q"]
+    (turn_of_a,) = show(path, "a")["activations"]
+    assert turn_of_a["generated"] == ["q", "r"]

@@ -151,7 +151,7 @@ def _activation(explainer: Explainer, id: str) -> Facts:
         "outputs": [
             {"event": event.id, "type": event.type, "final": event.final, "to": list(event.to),
              "state": _state(explainer, event.id), "counts": counts.get(event.id, "")}
-            for event in map(run.events.__getitem__, recorded.outputs)
+            for event in run.outputs(recorded)
         ],
         "ancestors": end and sorted(explainer.graph.ancestors(id), key=h.activation_number),
         "paths": [path_to(h, event) for event in consumed[:MOST_PATHS]],
@@ -187,7 +187,7 @@ def _agent(explainer: Explainer, agent: str) -> Facts:
             for event in activation.inputs:
                 events_by_fate.setdefault(fates.get(event, "looks at"), []).append(event)
             counts.update({fate: len(events) for fate, events in events_by_fate.items()})
-            payloads = [explainer.run.events[event].payload for event in activation.outputs]
+            payloads = [event.payload for event in explainer.run.outputs(activation)]
             end = activation.end
             rows.append(
                 {"activation": activation.id, "record": activation.t,
