@@ -112,8 +112,12 @@ def test_a_trace_without_finding_rows_is_looked_at_again(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "beside", [b"", b"[]", b"{", b'{"score": NaN}', b"\xff", b"[" * 100_000, b'{"score": {"a": 1}}']
-)
+    "beside",
+    [
+        b"", b"[]", b"{", b'{"score": NaN}', b"\xff", b"[" * 100_000, b'{"score": {"a": 1}}',
+        b'{"score": 1e999}', b'{"score": {"a": 1' + b"0" * 400 + b"}}",
+    ],
+)  # fmt: skip
 def test_files_beside_the_trace_may_hold_anything(tmp_path: Path, beside: bytes) -> None:
     """The trace is the truth; what cannot be read beside it is left out."""
     run = directory(tmp_path, "r", solved(), method=["odd"])

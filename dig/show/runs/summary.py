@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -44,6 +45,9 @@ NO_SUMS: Mapping[str, float] = MappingProxyType({})
 NOTE = "note.txt"
 MOST_NOTE = 4_000
 """The characters of a person's note on a run."""
+
+MOST_DIGITS = 18
+"""The digits of an integer in a file beside a trace."""
 
 MOST_REQUESTS = 10_000
 """The number of requests whose first words are remembered."""
@@ -311,8 +315,12 @@ def figures_text(score: object) -> str:
 def read_beside(path: Path, name: str) -> dict[str, Any]:
     """The object in a JSON file beside the trace; empty: missing or invalid."""
     try:
-        # NaN and Infinity, which JSON does not have, are read as null.
-        body = json.loads(read_file(path / name), parse_constant=lambda name: None)
+        # NaN and Infinity, which JSON does not have, are read as null; so are endless numbers.
+        body = json.loads(
+            read_file(path / name), parse_constant=lambda name: None,
+            parse_int=lambda digits: int(digits) if len(digits) <= MOST_DIGITS else None,
+            parse_float=lambda digits: x if isfinite(x := float(digits)) else None,
+        )  # fmt: skip
     except (OSError, ValueError, RecursionError):
         return {}
     return body if isinstance(body, dict) else {}
