@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from dig._util.text import (
@@ -196,7 +197,7 @@ class AnswerFacts:
 
     def _list_finished(self) -> str:
         """The agents with ended turns when a request failed; empty: none, or many."""
-        latest, callers = self._run.latest, self._run.callers
+        latest, callers = self._run.latest, {*chain(*self._run.callers.values())}
         finished = [
             f"`{name(agent)}`" for agent in self._team
             if agent in latest and latest[agent].error is None and agent not in callers
@@ -216,7 +217,7 @@ class AnswerFacts:
     def _shares(self) -> str:
         """The shares of wrong elements, of all agents behind a wrong answer."""
         shares = [row.get("share") for row in self._mistakes]
-        figures = [100 * share for share in shares if isinstance(share, int | float) and share]
+        figures = [100 * s for s in shares if isinstance(s, int | float) and 0 < s < 1e6]
         if len(figures) < len(shares):
             return ""
         if max(figures) > 100:  # of what was counted too often, a share says nothing

@@ -483,7 +483,7 @@ def _overspent(detail: Mapping[str, Any]) -> str:
         spent = unit.format(round(detail["spent"], digits))
         is_more = detail["spent"] > detail["most"] and spent != unit.format(detail["most"])
         return f" ({spent} spent)" if is_more else ""
-    except (KeyError, TypeError, ValueError):  # a trace may hold anything
+    except (KeyError, TypeError, ValueError, ArithmeticError):  # a trace may hold anything
         return ""
 
 

@@ -89,7 +89,8 @@ class Headlines:
             self.asked_last = record.event
         elif isinstance(record, IncidentRow) and record.what in (NEVER_RAN, records.BUDGET):
             detail = record.detail if isinstance(record.detail, Mapping) else {}
-            for event in detail.get("events") or ():
+            events = detail.get("events")
+            for event in events if isinstance(events, list | tuple) else ():
                 _remember(self._never_ran, str(event), str(detail.get("agent")))
             if isinstance(detail.get("awaited"), list | tuple):
                 agents = [*map(str, detail["awaited"])]
@@ -156,12 +157,8 @@ class Headlines:
             stop = words.partition(": ")[2] or f"the {noun} ended at the limit of its budget"
             n, agent = graph.history.event(self.asked_last), self._never_ran.get(self.asked_last)
             if agent and n is not None and sources and not graph.sources_of(n).isdisjoint(sources):
-                agent_text = f"`{name(base_name(agent))}`"
-                stop += (
-                    f", but asked {agent_text} again"
-                    if words
-                    else f"; {agent_text} was asked again"
-                )
+                text = f"`{name(base_name(agent))}`"
+                stop += f", but asked {text} again" if words else f"; {text} was asked again"
             return f"{stop}, {at}"
         if cause == "limit":
             h = graph.history
@@ -190,9 +187,7 @@ class Headlines:
         if origin is None:
             return f"the {noun} ended with an error{error}, {at}"
         # On the clock of the picture, where a reader looks for the turn.
-        raised_at = (
-            moment(self._errors[origin].us) if origin in self._errors else moment(finding.us)
-        )
+        raised_at = moment((self._errors.get(origin) or finding).us)
         text = f"`{name(acting_agent(graph, origin))}` {_did(words)}, at {raised_at}"
         text += f", and the {noun} ended {at}" if raised_at != moment(finding.us) else ""
         idle = never_started(graph, sources, self._never_ran)
@@ -200,9 +195,7 @@ class Headlines:
 
 
 def _answer(graph: InteractionGraph, failed: Sequence[str], origin: str | None, words: str) -> str:
-    agents = [
-        *dict.fromkeys(filter(None, (acting_agent(graph, activation) for activation in failed)))
-    ]
+    agents = [*dict.fromkeys(filter(None, (acting_agent(graph, turn) for turn in failed)))]
     did, agent = _did(words), acting_agent(graph, origin) or "an agent"
     last = f", which {did}" if len(agents) < 2 else f"; `{name(agent)}` {did}"
     return f"the answer was given without the work of {_list_agents(agents or [agent])}{last}"

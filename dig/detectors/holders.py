@@ -50,7 +50,8 @@ def list_holders(
     """
     h, behind, number = graph.history, dict[str, set[str]](), dict[str, int]()
     for agent, events in waiting.items():
-        numbers = [n for event in events if (n := h.event(event)) is not None]
+        ids = map(str, events) if isinstance(events, list | tuple) else ()  # it may be anything
+        numbers = [n for event in ids if (n := h.event(event)) is not None]
         agents = {base_name(agent_behind) for n in numbers for agent_behind in agents_behind(h, n)}
         agents |= {base_name(sender) for n in numbers if (sender := h.sender(n))}
         behind[base_name(agent)] = behind.get(base_name(agent), set()) | agents

@@ -146,7 +146,7 @@ class Involved(AnswerFacts):
 
     def _called_off_text(self, agent: str) -> str:
         """A called-off turn, and the waiting agents."""
-        callers = [f"`{name(a)}`" for a in self._run.callers]
+        callers = [f"`{name(a)}`" for a in self._run.callers.get(agent, ())]
         text = f"a turn of {name(agent)} was called off{self._work_time(agent)}"
         if (number := self._run.called_off[agent]) > 1:
             text = f"the latest of {number} turns of {name(agent)} that were called off"

@@ -57,7 +57,7 @@ class RunSoFar:
         handed_on: The number of events that an agent handed on, by agent.
         dropped: The target of the latest handoff that was not carried out, by agent.
         cancelled: The latest turn that was called off, by agent; called_off: their number;
-            callers: the agents that waited for such turns.
+            callers: the agents that waited for the latest, likewise.
         latest: The end of the latest turn, by agent; a thousand.
         departures: The latest departure of an agent, by agent.
         messages: The latest messages and requests, with their payloads; answer: the latest answer
@@ -122,7 +122,7 @@ class RunSoFar:
         self.failed: dict[str, FailedTurns] = {}  # by agent
         self.dropped: dict[str, str] = {}
         self.cancelled: dict[str, records.End] = {}  # the latest turn that was called off, by agent
-        self.called_off, self.callers = Counter[str](), dict[str, None]()
+        self.called_off, self.callers = Counter[str](), dict[str, dict[str, None]]()
         self._error: records.End | None = None  # the latest end of an activation, if it failed
         # By turn that used nothing the inputs that nobody has used since; and the other way round.
         self._unused: dict[str, set[str]] = {}
@@ -331,7 +331,8 @@ class RunSoFar:
         self._error = None if record.error is None else record
         for fate in record.fates:
             if fate.fate == "reroute":
-                self.handed_on[agent] += 1
+                if agent in self.agents:
+                    self.handed_on[agent] += 1
             elif fate.fate == "consume" and self._unused_by:
                 for activation in self._unused_by.pop(fate.event, ()):
                     self._unused.get(activation, set()).discard(fate.event)
@@ -341,23 +342,27 @@ class RunSoFar:
                 self.spent[agent].update(sums_in(record.usage))
         if record.error is not None:
             self._headlines.look(record)
-            if record.cancelled and self._only_waited(record):
-                pass
-            elif record.cancelled:
-                if earlier := self.cancelled.get(agent):
-                    self._unused.pop(earlier.activation, None)
-                self.cancelled[agent] = record
-                self.called_off[agent] += 1
-                ended = self.graph.ended if self.graph is not None else None
-                if ended is not None and ended.id == record.activation:
-                    self.began[agent] = ended.us_start
-                inputs = filter(None, (self.message(fate.event) for fate in record.fates))
-                if self.graph is not None and len(self.callers) < MOST_AGENTS:
-                    callers = (acting_agent(self.graph, message.by) for message in inputs)
-                    self.callers |= dict.fromkeys(a for a in callers if a and a != agent)
-                self._remember_inputs(record.activation)
+            if record.cancelled:
+                if agent in self.agents and not self._only_waited(record):
+                    self._call_off(agent, record)
             elif record.because is None:
                 self._fail(agent, record)
+
+    def _call_off(self, agent: str, record: records.End) -> None:
+        """Keep a turn that was called off, the latest of its agent."""
+        if earlier := self.cancelled.get(agent):
+            self._unused.pop(earlier.activation, None)
+        self.cancelled[agent] = record
+        self.called_off[agent] += 1
+        self.began.pop(agent, None)
+        ended = self.graph.ended if self.graph is not None else None
+        if ended is not None and ended.id == record.activation:
+            self.began[agent] = ended.us_start
+        if self.graph is not None:
+            inputs = filter(None, (self.message(fate.event) for fate in record.fates))
+            callers = (acting_agent(self.graph, message.by) for message in inputs)
+            self.callers[agent] = dict.fromkeys(a for a in callers if a and a != agent)
+        self._remember_inputs(record.activation)
 
     def _only_waited(self, record: records.End) -> bool:
         """Whether a turn only waited for a failed or cancelled turn."""
@@ -507,10 +512,10 @@ class RunSoFar:
         if record.action == "refused":
             self.refused = self.refused or one_line(record.reason, MOST_REASON)
             return
-        kind = healing_kind(record)
-        is_answer = self._is_answer(record.event)
-        self._bounced = record.event if kind == "answer" else self._bounced
-        if kind == "inject" and is_answer and record.event != self._bounced:
+        kind, event = healing_kind(record), None if record.event is None else str(record.event)
+        is_answer = self._is_answer(event)
+        self._bounced = event if kind == "answer" else self._bounced
+        if kind == "inject" and is_answer and event != self._bounced:
             kind = REMARK
         to = record.to if isinstance(record.to, tuple) else ()
         recipients = self.recipients.setdefault(kind, {})
@@ -521,7 +526,7 @@ class RunSoFar:
         self.healed[kind] += 1
         self.came_after = self.is_noted = False
         self._has_acted |= record.action != "inject" or not is_answer
-        self._noted = {record.event}
+        self._noted = {event}
 
     def _is_answer(self, event: str | None) -> bool:
         h = self.graph.history if self.graph is not None else None

@@ -132,7 +132,7 @@ def limit_text(detail: Mapping[str, Any]) -> str:
     try:
         text = UNITS[detail["limit"]].format(detail["most"])
         share = detail["spent"] / detail["most"]
-    except (KeyError, TypeError, ValueError, ZeroDivisionError):  # a trace may hold anything
+    except (KeyError, TypeError, ValueError, ArithmeticError):  # a trace may hold anything
         return "stopped at a limit of the budget"
     text = text[:-1] if text in ("1 turns", "1 tokens") else text
     text += " of the whole team" if detail.get("scope") == "team" else ""

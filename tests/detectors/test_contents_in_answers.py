@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from dig.detectors.run_so_far import RunSoFar
+from dig.graph.codec import decode
+from dig.graph.graph import InteractionGraph
 from tests import failing
-from tests.histories import arrive, deliver, emit, end, final, row, start, turn
+from tests.histories import arrive, deliver, emit, end, final, row, start, trace, turn
 from tests.oracle import Row
 from tests.traces.runs import store
 
@@ -91,6 +96,65 @@ def test_the_agent_that_hung_stands_before_the_caller_that_gave_up(tmp_path: Pat
     assert answers.who[2].says == "never ran"
     assert answers.next.startswith("See why `b` did not come to an end, or give it more time")
     assert answers.command == "digmon show RUN v"
+
+
+def test_a_caller_waited_for_its_own_agent_alone(tmp_path: Path) -> None:
+    """Another turn that was called off, for another caller, is told of nobody else."""
+    rows = [
+        *asked(0, "p", "a"), *turn(0, "u", "a", "q", p="consume"), *arrive(0, "q", "u", "b"),
+        *asked(0, "r", "c"), *turn(0, "x", "c", "s", r="consume"), *arrive(0, "s", "x", "d"),
+        start(1, "y", "d", "s"), end(2, "y", s="consume") | OFF,
+        start(2, "v", "b", "q"), end(3, "v", q="consume") | OFF,
+    ]  # fmt: skip
+    path = store(tmp_path / "c.dig.jsonl", trace(rows, agents="abcd", session=True))
+    says = [step.says for step in verdict(path, state="cut off").wrong]
+    assert "a turn of d was called off after 1.0 s of work; `c` waited for it" in says
+    assert "a turn of b was called off after 1.0 s of work; `a` waited for it" in says
+
+
+def test_called_off_turns_are_kept_of_a_thousand_agents(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A host may make an agent for every turn, and a session may go on for months."""
+    monkeypatch.setattr("dig.detectors.run_so_far.MOST_AGENTS", 3)
+    graph = InteractionGraph()
+    so_far = RunSoFar(graph)
+    parts = [
+        [
+            row(n, "join", agent=f"x{n}"),
+            emit(n, f"p{n}", None) | {"to": [f"x{n}"]}, deliver(n, f"p{n}", f"x{n}"),
+            start(n, f"v{n}", f"x{n}", f"p{n}"), end(n, f"v{n}", **{f"p{n}": "consume"}) | OFF,
+        ]
+        for n in range(9)
+    ]  # fmt: skip
+    for line in trace(*parts, agents="a", session=True):
+        record = decode(line)
+        graph.apply(record)
+        so_far(record)
+    assert [*so_far.cancelled] == ["x0", "x1"]
+    assert len(so_far.called_off) == len(so_far.began) == len(so_far.callers) == 2
+
+
+ANYTHING = (None, 7, True, "x", [["x"]], {"x": 1}, 10**400)
+
+
+@pytest.mark.parametrize("anything", ANYTHING, ids=str)
+def test_a_foreign_trace_may_hold_anything_where_a_monitor_wrote(
+    tmp_path: Path, anything: object
+) -> None:
+    """Who reads it learns what is known."""
+    limit = {"limit": "turns", "spent": anything, "most": 3, "stage": "stopped", "event": "p"}
+    waiting = {"waiting": {"a": anything}}
+    rows = [
+        *asked(0, "p", "a"),
+        row(1, "incident", what="budget", detail=limit | {"events": anything}),
+        row(1, "incident", what="budget", detail=limit | {"most": anything, "spent": 9}),
+        row(1, "finding", pattern="DL", stage=None, severity="error", subject={}, evidence=waiting),
+        row(1, "heal", finding=5, action="inject", event=anything, note="n"),
+    ]
+    score = {"rmse": 1.0, "mistakes": [{"agent": "a", "says": "x", "share": anything}]}
+    answers = verdict(store(tmp_path / "a.dig.jsonl", session(rows)), score=score)
+    assert answers.headline.startswith("No answer after 9.0 s")
 
 
 def test_work_that_was_thrown_away_is_told_first_and_given_out_again(tmp_path: Path) -> None:
