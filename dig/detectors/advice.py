@@ -285,8 +285,7 @@ class Advice(Involved):
                 command = f"digmon show RUN {shlex.quote(name(tally.event))}".removesuffix(" ''")
                 return f"{says}; a higher limit would not help", command
             spoken = self._last_words(self._team)
-            talker = acting_agent(run.graph, spoken.by) if spoken and run.graph else None
-            if spoken and talker:
+            if spoken and (talker := self._speaker(spoken)):
                 says = f"See why `{name(talker)}` never came to an end, before you raise the limit"
                 return says, f"digmon show RUN {shlex.quote(name(spoken.event))}"
             if self._session and len(self._team) == 1:

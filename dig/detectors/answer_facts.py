@@ -143,10 +143,7 @@ class AnswerFacts:
 
     def _speaker(self, message: Emit | None) -> str:
         """The agent of a message; empty: not known, or outside."""
-        graph = self._run.graph
-        if graph is None or message is None:
-            return ""
-        return acting_agent(graph, message.by) or ""
+        return self._run.senders.get(message.event, "") if message is not None else ""
 
     def _input_text(self, failed: FailedTurns, agent: str) -> str:
         """The input of a failed turn, and the sender; empty: unknown, or the task."""

@@ -60,8 +60,8 @@ class RunSoFar:
             callers: the agents that waited for the latest, likewise.
         latest: The end of the latest turn, by agent; a thousand.
         departures: The latest departure of an agent, by agent.
-        messages: The latest messages and requests, with their payloads; answer: the latest answer
-            that was accepted.
+        messages: The latest messages and requests, with their payloads; senders: their agents, by
+            event; answer: the latest answer that was accepted.
         running: The agents of the turns in progress, by activation; asks: the waits with questions;
             waited: of a wait that is over, its activation and its length, by agent.
         began: The beginning of the latest turn that was called off, by agent.
@@ -108,6 +108,7 @@ class RunSoFar:
         self.us = self.ended_us = self.us_answered = 0
         self.latest: dict[str, records.End] = {}
         self.messages = deque[records.Emit](maxlen=MOST_MESSAGES)
+        self.senders, self.dropped = dict[str, str](), dict[str, str]()
         self.running: dict[str, str] = {}  # activation -> agent
         self.departures: dict[str, records.Leave] = {}  # by agent
         self.asks: dict[str, Mapping[str, Any]] = {}  # activation -> its wait, with the question
@@ -120,7 +121,6 @@ class RunSoFar:
         self.waited: dict[str, tuple[str, int]] = {}  # by agent
         self.began, self.unanswered = dict[str, int](), dict[str, str]()
         self.failed: dict[str, FailedTurns] = {}  # by agent
-        self.dropped: dict[str, str] = {}
         self.cancelled: dict[str, records.End] = {}  # the latest turn that was called off, by agent
         self.called_off, self.callers = Counter[str](), dict[str, dict[str, None]]()
         self._error: records.End | None = None  # the latest end of an activation, if it failed
@@ -180,29 +180,34 @@ class RunSoFar:
 
     def _emit(self, record: records.Emit) -> None:
         self.counts["messages"] += 1
-        self.messages.append(record)
+        self._remember(record)
         if record.final or record.type == records.NOTICE:
             self._starts.emit(record)
         elif record.type == records.HANDOFF and not record.to and record.by is not None:
-            self._note_dropped(record.by, record.payload)
+            self._note_dropped(record.event, record.payload)
         if record.by is None or self.limit:  # what the last turn at a limit asks for, too
             self._headlines.look(record)
-        if not self.goal and record.type != records.NOTICE:
-            # A framework may pass a request on in words that the request itself does not have.
-            speaker = acting_agent(self.graph, record.by) if self.graph is not None else None
-            if record.by is None or is_framework_node(speaker or ""):
-                self.goal = goal_text(record.payload)
+        # A framework may pass a request on in words that the request itself does not have.
+        is_goal = record.by is None or is_framework_node(self.senders.get(record.event, ""))
+        if is_goal and not self.goal and record.type != records.NOTICE:
+            self.goal = goal_text(record.payload)
         if record.by is None and record.type != records.NOTICE:
             self.counts["requests"] += 1
         elif record.final and self._error and record.by == self._error.activation:
             self._failed[record.event] = "cancelled" if self._error.cancelled else "failed"
 
-    def _note_dropped(self, by: str, target: Any) -> None:
+    def _remember(self, record: records.Emit) -> None:
+        if len(self.messages) == MOST_MESSAGES:
+            self.senders.pop(self.messages[0].event, None)
+        self.messages.append(record)
+        # Now, since a session evicts the sender's turn at some time.
+        if self.graph is not None and (sender := acting_agent(self.graph, record.by)):
+            self.senders[record.event] = sender
+
+    def _note_dropped(self, event: str, target: Any) -> None:
         """Note a handoff without a recipient: a framework dropped the handoff."""
-        if isinstance(target, Mapping) and self.graph is not None and "handoff" in target:
-            agent = acting_agent(self.graph, by) or ""
-            if len(self.dropped) < MOST_AGENTS:
-                self.dropped[agent] = name(target["handoff"])
+        if isinstance(target, Mapping) and "handoff" in target and len(self.dropped) < MOST_AGENTS:
+            self.dropped[self.senders.get(event, "")] = name(target["handoff"])
 
     def _deliver(self, record: records.Deliver) -> None:
         if record.to is None:
@@ -358,10 +363,8 @@ class RunSoFar:
         ended = self.graph.ended if self.graph is not None else None
         if ended is not None and ended.id == record.activation:
             self.began[agent] = ended.us_start
-        if self.graph is not None:
-            inputs = filter(None, (self.message(fate.event) for fate in record.fates))
-            callers = (acting_agent(self.graph, message.by) for message in inputs)
-            self.callers[agent] = dict.fromkeys(a for a in callers if a and a != agent)
+        callers = (self.senders.get(fate.event) for fate in record.fates)
+        self.callers[agent] = dict.fromkeys(a for a in callers if a and a != agent)
         self._remember_inputs(record.activation)
 
     def _only_waited(self, record: records.End) -> bool:
