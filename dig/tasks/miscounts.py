@@ -151,7 +151,8 @@ class Miscounts:
     def _values_text(self, errors: Errors) -> str:
         """The values that are counted wrong, the largest error first."""
         rows = sorted(zip(errors, self._values, strict=True), key=lambda row: -abs(row[0]))
-        texts = [f"{v} {abs(e):,.0f} too {'many' if e > 0 else 'few'}" for e, v in rows if e]
+        sizes = [(f"{v} {abs(e):,.0f}", e) for e, v in rows if abs(e) >= 0.5]
+        texts = [f"{size} too {'many' if e > 0 else 'few'}" for size, e in sizes]
         return cut(texts, most=MOST_COUNTS)
 
     def _flaw(self, event: RecordedEvent) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ SECOND = {"0": 2, "2": 1, "3": 1, "4": 2, "5": 1, "7": 1, "9": 2}
 WHOLE = {value: FIRST.get(value, 0) + SECOND.get(value, 0) for value in "0123456789"}
 
 
-def solution(rows: Any, counts: dict[str, int], *covers: list[int]) -> list[Any]:
+def solution(rows: Any, counts: Mapping[str, float], *covers: list[int]) -> list[Any]:
     first, *others = rows if isinstance(rows, list) else [rows]
     return [{**first, "payload": {"counts": counts, "covers": [*covers]}}, *others]
 
@@ -144,3 +145,14 @@ def test_a_part_that_came_twice_already_is_not_the_monitors(tmp_path: Path) -> N
     assert "agent-4 and agent-1 had counted [3333, 4166] each" in [s.says for s in mistake.origins]
     assert not any(step.is_healing for step in mistake.origins)
     assert "That did harm" not in execution.verdict.monitor
+
+
+def test_a_value_that_is_wrong_by_less_than_half_an_element_is_not_listed() -> None:
+    """It would be told as `0 too many`."""
+    rows = trace(
+        arrive(0, "e0", None, "a"), start(1, "v1", "a", "e0"), end(1, "v1", "e1", e0="consume"),
+        solution({**final(1, "e1", "v1"), "type": "solution"}, WHOLE | {"9": 2, "4": 2.3}, [0, 20]),
+        deliver(2, "e1", None),
+    )  # fmt: skip
+    (mistake,) = TASK.mistakes([decode(row) for row in rows])
+    assert mistake.errors == {"e1": "9 3 too few"}

@@ -87,7 +87,7 @@ class Tree:
         root = self.root(self._findings.get(finding, 0))
         cause = self.below(root, self._origin.record(finding))
         place = self.below(cause, self._origin.record(t))
-        if system_event is not None:
+        if isinstance(system_event, str):  # a trace may hold anything
             self._heals[system_event] = place
         return place, cause
 

@@ -72,6 +72,18 @@ def tags(part: Any) -> dict[str, Any]:
     return {pair["key"]: next(iter(pair["value"].values())) for pair in part["attributes"]}
 
 
+def test_an_intervention_of_a_foreign_monitor_may_name_anything(tmp_path: Path) -> None:
+    """Its row changes no graph, so only its keys are checked when a trace is read."""
+    rows: list[dict[str, Any]] = [
+        {"kind": "run", "version": 1, "run": "r", "agents": ["a"]},
+        {"kind": "finding", "pattern": "MC", "stage": None, "subject": {}, "evidence": {}},
+        {"kind": "heal", "finding": 1, "action": "create", "event": [["x"]], "to": {}, "note": 7},
+    ]
+    lines = [json.dumps({"t": t, "ts": 0, **each}) + "\n" for t, each in enumerate(rows)]
+    (tmp_path / "h.dig.jsonl").write_text("".join(lines))
+    assert exported(tmp_path / "h.dig.jsonl")["resourceSpans"]
+
+
 # --- which run it is ---
 
 
