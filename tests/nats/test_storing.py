@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import nats.errors
 import pytest
 from nats.js.errors import APIError
 from opentelemetry.sdk.metrics import MeterProvider
@@ -18,11 +19,12 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from dig.adapters.nats import figures
 from dig.adapters.nats.client import AwaitedAnswers, ask, pose
-from dig.adapters.nats.connection import Connection, Message
+from dig.adapters.nats.connection import Connection, Message, connect
 from dig.adapters.nats.embedded import _await_start, free_port
-from dig.adapters.nats.names import KIND, VERSION, V
+from dig.adapters.nats.names import KIND, LAST, VERSION, V
 from dig.adapters.nats.session import HeldSession
-from dig.adapters.nats.streams import Storage
+from dig.adapters.nats.streams import Storage, make_streams
+from dig.errors import WrongSequenceError
 
 from .account import account_of, read_stream
 from .harness import NAME, NAMES, SERVICE, session, until
@@ -86,6 +88,25 @@ async def test_answers_that_were_lost_double_nothing(
         for number in range(3):
             assert await ask(client, NAME, number) == {"text": number}
         assert (await account_of(client, NAME)).faults == []
+
+
+async def test_after_a_refusal_nothing_stands_still(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first answer is lost, and the second attempt comes after another message."""
+    async with connect(url) as client:
+        await make_streams(client, NAMES, Storage())
+        await client.store(NAMES.journal_subject, b"1", {LAST: "0"})
+        publish, stood = client.js.publish, list[bool]()
+
+        async def lose(*args: Any, **options: Any) -> None:
+            monkeypatch.setattr(client.js, "publish", publish)
+            raise nats.errors.TimeoutError
+
+        monkeypatch.setattr(client.js, "publish", lose)
+        with pytest.raises(WrongSequenceError):
+            await client.insist(NAMES.journal_subject, b"2", {LAST: "0"}, stood.append)
+    assert stood == [True, False]
 
 
 async def test_an_owner_measures_its_work(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,11 +13,11 @@ import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, cast
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import anyio
 import nats
@@ -49,11 +49,28 @@ TROUBLE = (nats.errors.Error, APIError, OSError)
 
 def public_url(url: str) -> str:
     """The addresses of servers without users and passwords."""
-    shown = []
+    parts = [_split(address) for address in url.split(",")]
+    return ",".join(urlunsplit(p._replace(netloc=p.netloc.rpartition("@")[2])) for p in parts)
+
+
+def check_url(url: str) -> str:
+    """Return the addresses of servers.
+
+    Raises:
+        SettingsError: One of them is none.
+    """
     for address in url.split(","):
-        parts = urlsplit(address if "://" in address else f"nats://{address}")
-        shown.append(urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])))
-    return ",".join(shown)
+        with suppress(ValueError):  # of a port, or brackets
+            parts = _split(address)
+            if parts.scheme in ("nats", "tls", "ws", "wss") and parts.hostname and parts.port != 0:
+                continue
+        raise SettingsError(f"{address.rpartition('@')[2]} is no address of a server: {EXAMPLE}")
+    return url
+
+
+def _split(address: str) -> SplitResult:
+    address = address.strip()
+    return urlsplit(address if "://" in address else f"nats://{address}")
 
 
 @asynccontextmanager
@@ -69,11 +86,7 @@ async def connect(url: str, *, credentials: str | None = None) -> AsyncIterator[
     Raises:
         SettingsError: No server answers there, or it refuses the user.
     """
-    for address in url.split(","):
-        scheme, mark, _ = address.strip().partition("://")
-        if mark and scheme not in ("nats", "tls", "ws", "wss"):
-            raise SettingsError(f"{public_url(address)} is no address of a server: {EXAMPLE}")
-    user = urlsplit(url.partition(",")[0]).username
+    user = urlsplit(check_url(url).partition(",")[0]).username
     refusals: list[Exception] = []
     limit = anyio.CancelScope(deadline=anyio.current_time() + CONNECT_S)
 
@@ -210,33 +223,34 @@ class Connection(Client):  # type: ignore[misc]
         # A cluster that has lost a server needs a while until another one answers for a stream.
         until_s = time.monotonic() + (ELECTION_S if "cluster" in self._server_info else REFUSED_S)
         waited_s = 0.0
-        while True:
-            try:
-                ack = await self.js.publish(subject, data, headers=dict(headers))
-            except nats.errors.MaxPayloadError:
-                raise SettingsError(
-                    f"a message of {len(data)} bytes is more than the server takes"
-                ) from None
-            except APIError as error:
-                if error.err_code in _WRONG_SEQUENCE:
-                    raise WrongSequenceError from None
-                if error.err_code == _TOO_LARGE:
-                    raise SettingsError(f"{subject}: {error.description}") from None
-                reason = str(error.description)
-            except (NoStreamResponseError, *TROUBLE) as error:
-                reason = str(error) or type(error).__name__
-                is_missing = isinstance(error, NoStreamResponseError) and time.monotonic() > until_s
-                if session and is_missing:
-                    raise no_session(session) from None
-            else:
-                if waited_s:
-                    standing(False)
-                return int(ack.seq)
-            if not waited_s:
-                standing(True)
-                logger.warning("dig: %s is not stored yet: %s", subject, reason)
-            waited_s = min(1.0, waited_s * 2 or 0.05)
-            await anyio.sleep(waited_s)
+        try:
+            while True:
+                try:
+                    ack = await self.js.publish(subject, data, headers=dict(headers))
+                    return int(ack.seq)
+                except nats.errors.MaxPayloadError:
+                    raise SettingsError(
+                        f"a message of {len(data)} bytes is more than the server takes"
+                    ) from None
+                except APIError as error:
+                    if error.err_code in _WRONG_SEQUENCE:
+                        raise WrongSequenceError from None
+                    if error.err_code == _TOO_LARGE:
+                        raise SettingsError(f"{subject}: {error.description}") from None
+                    reason = str(error.description)
+                except (NoStreamResponseError, *TROUBLE) as error:
+                    is_missing = isinstance(error, NoStreamResponseError)
+                    if session and is_missing and time.monotonic() > until_s:
+                        raise no_session(session) from None
+                    reason = str(error) or type(error).__name__
+                if not waited_s:
+                    standing(True)
+                    logger.warning("dig: %s is not stored yet: %s", subject, reason)
+                waited_s = min(1.0, waited_s * 2 or 0.05)
+                await anyio.sleep(waited_s)
+        finally:
+            if waited_s:  # after a refusal, too: the server answers again
+                standing(False)
 
     async def last_of(self, stream: str, subject: str) -> api.RawStreamMsg | None:
         """Get a subject's last message, as soon as the server answers; ``None``: there is none."""
