@@ -192,8 +192,11 @@ def cursor_behind() -> None:
 def inboxes_after() -> None:
     """The inboxes are read after the fence, and compared by equality."""
 
-    async def _own(self: Attendant, lease: Any, follower: Any, clock: Any, tasks: Any) -> None:
+    async def _own(
+        self: Attendant, lease: Any, follower: Any, clock: Any, tasks: Any, turn: Any
+    ) -> None:
         await follower.catch_up()
+        turn.close()
         await follower.reader.close()
         position = owner.Position(follower.reader.sequence, {})
         clock.begin(follower.resumption.now_s)

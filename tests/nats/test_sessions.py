@@ -344,20 +344,23 @@ async def test_processes_share_the_sessions_that_match_a_pattern(url: str) -> No
 async def test_a_process_rebuilds_few_sessions_at_once(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first ones are served while others wait for their turn."""
-    catch_up, at_once, most = JournalFollower.catch_up, 0, 0
+    """The first ones are served while others wait for their turn, and are claimed only then."""
+    claim, catch_up, at_once, most = Lease.claim, JournalFollower.catch_up, 0, 0
 
-    async def count(self: JournalFollower) -> None:
+    async def count(self: Lease, revision: int) -> bool:
         nonlocal at_once, most
         at_once += 1
         most = max(most, at_once)
-        try:
-            await anyio.sleep(0.5)
-            await catch_up(self)
-        finally:
-            at_once -= 1
+        return await claim(self, revision)
 
-    monkeypatch.setattr(JournalFollower, "catch_up", count)
+    async def slowly(self: JournalFollower) -> None:
+        nonlocal at_once
+        await anyio.sleep(0.5)
+        await catch_up(self)
+        at_once -= 1
+
+    monkeypatch.setattr(Lease, "claim", count)
+    monkeypatch.setattr(JournalFollower, "catch_up", slowly)
     async with anyio.create_task_group() as tasks, connect(url) as client:
         for number in range(6):
             await make_session(client, Subjects(f"news-{number}"), SETUP, list(TEAM), Storage())

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -181,9 +182,13 @@ class Attendant:
             revision = await until_free(self._client, self._names, service.lease_s, service.wait_s)
             tasks.cancel_scope.cancel()
         async with self._places:
-            await self._claim(revision, follower)
+            # Before the claim: a lease that is held while its owner waits here would run out.
+            await self._rebuilding.acquire()
+            with ExitStack() as turn:
+                turn.callback(self._rebuilding.release)
+                await self._claim(revision, follower, turn)
 
-    async def _claim(self, revision: int, follower: JournalFollower) -> None:
+    async def _claim(self, revision: int, follower: JournalFollower, turn: ExitStack) -> None:
         service = self._service
         lease = Lease(self._client, self._names, service.process, service.lease_s)
         if not await lease.claim(revision):  # 1
@@ -193,7 +198,7 @@ class Attendant:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(lease.keep)
-                await self._own(lease, follower, clock, tasks)
+                await self._own(lease, follower, clock, tasks, turn)
                 tasks.cancel_scope.cancel()
         except* FencedError:
             lease.is_lost = True
@@ -207,12 +212,13 @@ class Attendant:
                 await lease.give_back()
 
     async def _own(
-        self, lease: Lease, follower: JournalFollower, clock: SupervisedClock, tasks: TaskGroup
-    ) -> None:
+        self, lease: Lease, follower: JournalFollower, clock: SupervisedClock, tasks: TaskGroup,
+        turn: ExitStack,
+    ) -> None:  # fmt: skip
         began_s = time.monotonic()
         follower.reads = lease.show_life
-        async with self._rebuilding:  # all at once, all of them would be late
-            await follower.catch_up()  # 2
+        await follower.catch_up()  # 2
+        turn.close()
         assert follower.resumption is not None
         # A server that lost its last seconds may have taken the key back to an earlier revision.
         lease.epoch = max(lease.epoch, follower.epoch + 1)
