@@ -116,9 +116,10 @@ async def read_heads(client: Connection, names: Subjects) -> dict[str, tuple[int
 
 async def list_journals(client: Connection, *, of_sessions: bool = True) -> list[str]:
     """List the sessions with a first record; on demand, the runs of wrapped teams, too."""
-    prefix, counts = "DIG_JOURNAL_", dict[str, int]()
-    while page := await client.js.streams_info(len(counts)):
+    prefix, counts, offset = "DIG_JOURNAL_", dict[str, int](), 0
+    while page := await client.js.streams_info(offset):
         counts |= {str(info.config.name): int(info.state.messages) for info in page}
+        offset += len(page)  # more than the counts, if a stream was made meanwhile
     journals = [name[len(prefix) :] for name in counts if name.startswith(prefix)]
     begun = [name for name in journals if counts[prefix + name]]
     return sorted(n for n in begun if not of_sessions or f"DIG_RAW_{n}" in counts)
