@@ -354,10 +354,12 @@ def _patch() -> None:
             patches.patch(instrumentation.BaseInstrumentor, "uninstrument", _patch_anew)
 
 
-def _patch_anew(original: Callable[..., Any], *args: Any, **options: Any) -> None:
+def _patch_anew(original: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Take back an instrumentation, and replace the methods anew: it has put back older ones."""
-    original(*args, **options)
-    _patch()
+    try:
+        return original(*args, **options)
+    finally:
+        _patch()
 
 
 def _team_of(runner: Runner) -> WatchedTeam | None:
