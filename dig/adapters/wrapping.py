@@ -212,13 +212,14 @@ def _directory(
         "run": setup.run, "mode": mode, "team": plan.description,
         "capabilities": sorted(plan.capabilities), **plan.about,
     }  # fmt: skip
-    if str(journal).startswith(("nats://", "tls://")):
+    if str(journal).startswith(("nats://", "tls://", "ws://", "wss://")):
         from .nats import need_nats
 
         need_nats()
+        from .nats.connection import check_url
         from .nats.sent_journal import SentRun
 
-        return partial(SentRun, str(journal), about, header=setup.header())
+        return partial(SentRun, check_url(str(journal)), about, header=setup.header())
     from dig.traces.journal.journal import Keeping, RunDirectory
 
     keeping = Keeping(segment_bytes=segment_bytes)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -86,6 +88,57 @@ def test_a_team_does_not_wait_for_a_server_that_hangs(
     lines = (runs[-1] / TRACE).read_bytes().splitlines()
     assert 1 < len(lines) < 200
     assert verify(runs[-1] / TRACE).problems == []
+
+
+def test_a_program_that_ends_at_once_sends_all(url: str, tmp_path: Path) -> None:
+    """The name of the server is looked up when Python begins no more threads for that."""
+    script = "import dig, sys; dig.wrap({'ada': len}, journal=sys.argv[1])['ada']('x')"
+    address = url.replace("127.0.0.1", "localhost")
+    subprocess.run([sys.executable, "-c", script, address], check=True)
+    (run,) = pulled(url, tmp_path / "pulled")
+    assert '"kind":"finish"' in (run / TRACE).read_text()
+
+
+@pytest.mark.parametrize(
+    "address", ["nats://u:secret@127.0.0.1:x", "ws://127.0.0.1:99999", "nats://[::1", "nats://"]
+)
+def test_what_is_no_address_is_refused(address: str) -> None:
+    """At once, and without its password."""
+    with pytest.raises(SettingsError, match="is no address of a server: they look like") as caught:
+        dig.wrap({"ada": len}, journal=address)
+    assert "secret" not in str(caught.value)
+
+
+def test_an_error_of_the_library_does_not_reach_the_team(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The end of the run says that its journal has not arrived."""
+
+    async def fail(*args: object, **options: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(sent_journal, "make_streams", fail)
+    work(2, url)
+    assert "the journal is not sent: broken" in caplog.text
+    assert "has not arrived" in caplog.text
+
+
+def test_the_last_record_of_a_journal_that_ends_early_is_named(
+    url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A request that is larger than a message ends it."""
+    wrapped = dig.wrap({"ada": len}, journal=url)
+    wrapped["ada"]("x")
+    for _ in range(200):
+        if pulled(url, tmp_path / "before"):
+            break
+        time.sleep(0.05)
+    wrapped["ada"]("x" * 9_000_000)
+    dig.unwrap(wrapped)
+    (run,) = pulled(url, tmp_path / "pulled")
+    last = json.loads((run / TRACE).read_text().splitlines()[-1])["t"]
+    assert f"ends after record {last}:" in caplog.text
+    assert (run / f"{TRACE}{UNREPLAYABLE}").exists()
 
 
 def test_an_address_without_the_library_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

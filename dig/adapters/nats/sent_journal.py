@@ -6,7 +6,9 @@ before them, and is marked as not replayable.
 
 from __future__ import annotations
 
+import asyncio  # noqa: TID251  nats-py runs on it alone
 import json
+import socket
 from collections import deque
 from collections.abc import Mapping, Sequence
 from threading import Thread
@@ -15,7 +17,7 @@ from typing import Any
 import anyio
 
 from dig._util.redaction import redact
-from dig.errors import DigError, JournalError, SettingsError
+from dig.errors import PART_ERRORS, DigError, JournalError, SettingsError
 from dig.graph.chain import SealedLines
 from dig.graph.records import Record
 from dig.traces.journal.journal import describe_execution
@@ -82,11 +84,13 @@ class SentRun:
     def _send(self) -> None:
         try:
             anyio.run(self._connect_and_store, backend="asyncio")
-        except DigError as error:
+        except PART_ERRORS as error:
             self._is_whole = False
             logger.error("dig: the journal is not sent: %s", error)
 
     async def _connect_and_store(self) -> None:
+        # asyncio looks up names on other threads, and a program that ends can begin none.
+        asyncio.get_running_loop().getaddrinfo = _look_up  # type: ignore[method-assign]
         client = None
         while client is None:
             try:
@@ -102,13 +106,14 @@ class SentRun:
     async def _store(self, client: Connection) -> None:
         sequence, last = 0, -1
         try:
-            while self._waiting or (self._is_whole and not self._is_closing):
+            # In this order: after the end, or a gap, the host's thread queues nothing more.
+            while (self._is_whole and not self._is_closing) or self._waiting:
                 batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
-                for lines, last, _ in chunks(batch):
-                    headers = journal_headers(0, last, 0, sequence)
+                for lines, t, _ in chunks(batch):
+                    headers = journal_headers(0, t, 0, sequence)
                     if not sequence:
                         headers[ABOUT] = self._side
-                    sequence = await append(client, self._names, lines, headers)
+                    sequence, last = await append(client, self._names, lines, headers), t
                 await anyio.sleep(EVERY_S)
         except DigError as error:  # a request is more than a message, for instance
             self._is_whole = False
@@ -116,3 +121,7 @@ class SentRun:
         if not self._is_whole:
             headers = {**journal_headers(0, last + 1, 0, sequence), UNREPLAYABLE: "1"}
             await append(client, self._names, b"", headers)
+
+
+async def _look_up(*args: Any, **options: Any) -> list[Any]:
+    return socket.getaddrinfo(*args, **options)
