@@ -27,7 +27,7 @@ LINES = {
     "lab": 9_228,
     "monitor": 2_176,
     "runtime": 4_647,
-    "show": 5_760,
+    "show": 5_761,
     "tasks": 2_815,
     "traces": 7_220,
 }

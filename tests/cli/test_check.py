@@ -224,7 +224,8 @@ def test_a_session_that_leaves_a_request_without_an_answer_fails(call: Any, tmp_
     assert out.splitlines()[-1] == "The check fails: 1 request left without an answer."
     assert call("check", run, "--allow-cut")[0] == 0
     assert "title=1 request left without an answer::" in call("check", run, "--format", "github")[1]
-    assert 'message="1 request left' in call("check", run, "--format", "junit")[1]
+    junit = call("check", run, "--format", "junit")[1]
+    assert '<failure type="unanswered" message="1 request left' in junit
     waits = row(1, "incident", what="waits", detail={"activation": "w"})
     waiting = directory(tmp_path, "waiting", unanswered(start(1, "w", "b", "q"), waits))
     assert call("check", waiting)[0] == 0

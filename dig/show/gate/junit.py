@@ -46,9 +46,10 @@ def junit_lines(report: CheckReport) -> Iterator[str]:
 def _run(root: XML.Element, verdict: RunVerdict, name: str) -> None:
     run = verdict.run
     suite = _suite(root, run.path, name, run.us / 1_000_000)
-    case = _case(suite, name, "the run was not cut off")
+    case = _case(suite, name, "the run was not cut off, and answered all requests")
     if verdict.fails_by_end:
-        _say(case, "failure", "cut off", verdict.end, ending(run))
+        kind = "unanswered" if run.unanswered else "cut off"
+        _say(case, "failure", kind, verdict.end, ending(run))
     case = _case(suite, name, "no detector was off")
     if verdict.off:
         _say(case, "failure", "detector off", verdict.off, verdict.off)
