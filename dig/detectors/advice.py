@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping
+from typing import Any
 
 from dig._util.text import counted, cut, join_clauses, name, one_line
 from dig.graph.words import MOST_NAMED, REMARK, action_text, actions_text, moment
@@ -27,21 +29,21 @@ class Advice(Involved):
         run = self._run
         if not run.heals:
             return self._nothing_healed(grade), None
-        deeds = [
-            action_text(rows[0], len(self._team), kind)
-            if run.healed[kind] == 1
-            else actions_text(kind, run.healed[kind], run.recipients[kind], len(self._team))
-            for kind, rows in run.heals.items()
-        ]
-        times = [row.us for rows in run.heals.values() for row in rows]
-        first, last = moment(min(times)), moment(max(times))
-        moments = f"At {first}" if first == last else f"From {first} to {last}"
+        deeds = list[str]()
+        for kind, rows in run.heals.items():
+            first, last = moment(rows[0].us), moment(rows[-1].us)
+            when = f"at {first}" if first == last else f"from {first} to {last}"
+            number, to = run.healed[kind], run.recipients[kind]
+            deed = actions_text(kind, number, to, len(self._team))
+            if number == 1:
+                deed = action_text(rows[0], len(self._team), kind)
+            deeds.append(f"{when} {deed}" if deeds else f"{when.capitalize()} the monitor {deed}")
         effect, has_helped = self._effect(grade)
         is_whole = self._score.get("complete") is True
         notes = [row.about for row in run.heals.get(REMARK, ()) if isinstance(row.about, Mapping)]
         if any(about.get("pattern") in ("ET", "FAIL") for about in notes) and is_whole:
             effect = f"None of the answer's parts is missing, as its note feared. {effect}"
-        return f"{moments} the monitor {join_clauses(deeds)}. {effect}", has_helped
+        return f"{join_clauses(deeds)}. {effect}", has_helped
 
     def _effect(self, grade: Grade) -> tuple[str, bool | None]:
         """The effect of the interventions, by the account of a check."""
@@ -83,7 +85,10 @@ class Advice(Involved):
             unseen = f", which cannot show {skipped}" if skipped else ""
             return f"It was not there: this was read after the run{unseen}."
         if run.limit:
-            last = ", and gave its entry agent one turn more for an answer" if run.partial else ""
+            author = self._speaker(run.answer)
+            entry = f"`{name(author)}`" if author else "its entry agent"
+            saved = ", which brought what there was"
+            last = f", and gave {entry} one turn more{saved}" if run.partial else ""
             if self._origin and "handed back no answer" in self._origin.says:
                 last = ", and gave its entry agent one turn more, in which no answer came"
             if last and self._score.get("complete"):
@@ -107,7 +112,7 @@ class Advice(Involved):
     def _next(self, grade: Grade, who: list[InvolvedAgent]) -> tuple[str, str]:
         """The next step, and a command with `RUN` for the path."""
         run = self._run
-        if self._deserted:
+        if self._waits:
             return self._next_of_wait()
         if grade == "open":
             return "Follow it", "digmon view RUN"
@@ -146,7 +151,7 @@ class Advice(Involved):
         return join_clauses([f"`{name(other)}`" for other in agents if other != agent])
 
     def _next_of_wait(self) -> tuple[str, str]:
-        agent, turn = name(self._deserted[0].agent), self._deserted[0].id
+        agent, turn = name(self._waits[0][0]), self._waits[0][1]
         question, command = self._question(turn), f"digmon show RUN {shlex.quote(name(turn))}"
         answer = self._run.asks.get(turn, {}).get("answer")
         if question:
@@ -175,8 +180,8 @@ class Advice(Involved):
             return text, f"digmon show RUN {shlex.quote(name(event))}"
         if worst.get("origins") and "activation" in worst and not self._is_short:
             turn = shlex.quote(name(worst["activation"]))
-            says = f"Let `{name(worst['agent'])}` add the counts of each part once: see its sum"
-            return says, f"digmon show RUN {turn}"
+            says = f"Let `{name(worst['agent'])}` add the counts of each part once; its sum"
+            return f"Do not use the answer. {says}", f"digmon show RUN {turn}"
         if self._score.get("rmse") and not (self._is_short and self._run.limit):
             return "Find the cause", f"digmon why RUN --good score.rmse==0{self._try}"
         return None
@@ -216,10 +221,21 @@ class Advice(Involved):
                 says = f"Do not rely on the answer. Mend `{agent}`, and ask again; its failed turn"
                 return says, f"digmon show RUN {shlex.quote(name(turns.activation))}"
             command = f"digmon show RUN {shlex.quote(name(turns.activation))}"
+            if self._is_mended(turns):
+                says = f"Nothing has to be done for this answer. If `{agent}` fails again, mend it"
+                return f"{says}; its {'first ' * (turns.number > 1)}failed turn", command
             return f"Mend `{agent}`: see its {'first ' * (turns.number > 1)}failed turn", command
         if run.limit and not self._tallies:
             return self._next_at_limit()
         return None
+
+    def _is_mended(self, turns: FailedTurns) -> bool:
+        """Whether a request has its answer, and the agent of failed turns went on after them."""
+        run = self._run
+        ends = (end for agent, end in run.latest.items() if run.failed.get(agent) is turns)
+        is_answered = run.answer is not None and run.counts["answered"] == run.counts["requests"]
+        is_whole = not (self._origin or self._is_short or self._mistakes or run.partial)
+        return is_answered and is_whole and all(end.error is None for end in ends)
 
     def _next_of_called_off(self, agent: str) -> tuple[str, str]:
         turn = shlex.quote(name(self._called_off[agent].activation))
@@ -233,11 +249,19 @@ class Advice(Involved):
         """The next step where a budget stopped the team: more money, or a better last turn."""
         run, origin = self._run, self._origin
         limited = run.limited.detail if run.limited is not None else {}
-        setting = f"`{name(limited.get('limit'))} = {name(limited.get('most'))}` in `[budget]`"
+        setting = f"`{name(limited.get('limit'))} = {name(limited.get('most'))}`"
+        setting += f" of the budget (`[budget]` or `budget=`) {_enough(limited)}".rstrip()
         ended = [agent for agent in self._team if agent in run.latest]
         last = max(ended, key=lambda agent: run.latest[agent].us, default="")
         if origin is None or not last:
-            return f"Raise {setting}, or see what was spent", "digmon show RUN"
+            if agent := self._slowest:
+                turn = shlex.quote(name(run.longest[agent][1]))
+                says = f"Raise {setting}, or make `{name(agent)}` quicker; its longest turn"
+                return says, f"digmon show RUN {turn}"
+            for agent in self._by_cost[:1]:
+                says = f"Raise {setting}, or see what `{name(agent)}` did"
+                return says, f"digmon show RUN {shlex.quote(name(agent))}"
+            return f"Raise {setting}", "digmon show RUN"
         says = f"Raise {setting}, or let `{name(last)}` answer with what it has"
         if self._rings:
             says = f"Let `{name(last)}` answer with what it has; more would only make it go on"
@@ -253,6 +277,9 @@ class Advice(Involved):
         if holder and holder.end:
             turn, agent = name(holder.end.activation), name(holder.agent)
             says = f"Nothing must be done. No reason is recorded why `{agent}` let its work lie"
+            if holder.agent in self._injected:
+                says = f"Nothing must be done: the fault of `{agent}` was put in on purpose, and"
+                return f"{says} mended; its turn", f"digmon show RUN {shlex.quote(turn)}"
             return f"{says}; the input of that turn", f"digmon show RUN {shlex.quote(turn)}"
         if not goal or all(agent in self._injected for agent in self._tally_agents()):
             put_in = "the failure was put in on purpose, and it was mended"
@@ -265,14 +292,15 @@ class Advice(Involved):
 
     def _next_of_rest(self, grade: Grade) -> tuple[str, str]:
         run = self._run
-        spoken = next(filter(None, (self._last_words(ring.agents) for ring in self._rings)), None)
-        if self._rings and spoken:
-            agents = join_clauses([f"`{name(agent)}`" for agent in self._rings[0].agents])
-            # The first agent of a round brings something, and the last one sends it back.
-            speaker = name(self._rings[0].agents[-1])
+        for ring in [ring for ring in self._rings if self._last_words(ring.agents)][:1]:
+            agents = join_clauses([f"`{name(agent)}`" for agent in ring.agents])
+            speaker = self._repeating(ring.agents)
             says = f"Give the round of {agents} a way out; a higher limit helps only if it would"
-            command = f"digmon show RUN {shlex.quote(speaker)}"
-            return f"{says} ever come to an end. All that `{speaker}` said", command
+            command = f"digmon show RUN {shlex.quote(name(speaker))}"
+            words = self._words_of(speaker) if self._count_said(speaker) > 1 else ""
+            see = f"See why `{name(speaker)}` said {words}" if words else ""
+            see = see or f"All that `{name(speaker)}` said"
+            return f"{says} ever come to an end. {see}", command
         if run.finish and run.finish.outcome == "timeout" and not run.running:
             agents = join_clauses([f"`{name(holder.agent)}`" for holder in self._guilty_holders])
             aim = f"find what frees {agents}" if agents else "find the cause"
@@ -313,3 +341,12 @@ class Advice(Involved):
             event = shlex.quote(name(run.answer.event))
             return "Nothing has to be done. The answer in full", f"digmon show RUN {event}"
         return "Nothing has to be done.", ""
+
+
+def _enough(detail: Mapping[str, Any]) -> str:
+    """A round sum above what was spent beyond a limit; empty: what is needed is not known."""
+    spent, most = detail.get("spent"), detail.get("most")
+    if not (isinstance(spent, int | float) and isinstance(most, int | float) and 0 < most < spent):
+        return ""
+    digit = 10 ** math.floor(math.log10(1.25 * spent))
+    return f"to {math.ceil(1.25 * spent / digit) * digit:,g} or so"

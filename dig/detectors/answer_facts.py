@@ -20,13 +20,16 @@ from dig._util.text import (
 from dig.graph.records import Emit, base_name
 from dig.graph.words import MOST_NAMED, moment
 
-from .describe import MOST_GOAL, LostWork, goal_text
+from .describe import LostWork
 from .headline import MOST_ERROR, acting_agent, is_framework_node
 from .holders import Holder, list_holders
+from .message_words import MOST_GOAL, goal_text, words_text
 from .rings import LEAST_AT_LIMIT, LEAST_ROUNDS, Ring, rings_without_answer
 from .run_so_far import RunSoFar
 from .tallies import FailedTurns, PatternTally
 
+SOON_US = 1_000_000
+"""A turn that is called off so soon after its wait did not go on with an answer."""
 _TYPES = {"agent": str, "activation": str, "says": str, "t": int, "us": int}
 
 
@@ -68,7 +71,7 @@ class AnswerFacts:
         place: str, private: bool, date: Callable[[int], str],
     ) -> None:  # fmt: skip
         self._run, self._state, self._score, self._cause = so_far, state, score, cause
-        self._can_try, self._injected = False, dict[str, Any]()
+        self._can_try, self._injected = False, dict[str, list[Mapping[str, Any]]]()
         self._place, self._private, self._origin = place, private, so_far.headline
         if self._origin and self._origin.stage == "answer" and self._score.get("complete"):
             self._origin = None  # the work was done by another agent
@@ -78,9 +81,12 @@ class AnswerFacts:
         is_over = so_far.finish or state == "cut off"
         self._deserted = [a for a in self._activations() if a.waits]
         self._waiting = [] if is_over else self._deserted
-        self._called_off = {
-            a: end for a, end in so_far.cancelled.items() if not so_far.goes_on(end.activation)
-        }
+        off = so_far.cancelled.items()
+        self._called_off = {a: end for a, end in off if not so_far.goes_on(end.activation)}
+        # By agent the wait that its cancelled turn stood in, and the length.
+        self._cut_waits = {a: wait for a, wait in so_far.waited.items() if self._is_cut(a, wait)}
+        for agent in self._cut_waits:
+            del self._called_off[agent]
         self._tallies = dict(self._find_tallies())
         # The agents of a wrapped team come and go.
         is_team = not self._session and bool(self._tallies or so_far.headline)
@@ -103,11 +109,9 @@ class AnswerFacts:
     def add_facts(self, injections: Iterable[Any], *, can_try: bool) -> None:
         """Add facts beside the trace: the acts of faults, and whether changes can be tried."""
         self._can_try = can_try
-        rows = (row for row in injections if isinstance(row, Mapping))
-        acts = [
-            (row["agent"], row.get("what")) for row in rows if isinstance(row.get("agent"), str)
-        ]
-        self._injected = dict(reversed(acts))  # the first act of each
+        for row in injections:
+            if isinstance(row, Mapping) and isinstance(row.get("agent"), str):
+                self._injected.setdefault(row["agent"], []).append(row)
 
     @property
     def _guilty_holders(self) -> list[Holder]:
@@ -122,14 +126,46 @@ class AnswerFacts:
         """The origins of the mistakes."""
         return [row for mistake in self._mistakes for row in mistake["origins"]]
 
+    @property
+    def _idle(self) -> str:
+        """The agents without a turn; empty: all ran, or there were several requests."""
+        is_one = not self._session or self._run.counts["requests"] == 1
+        idle = [f"`{name(agent)}`" for agent in self._team if not self._run.turns[agent]]
+        is_short = is_one and not self._score.get("complete")
+        return cut(idle, most=MOST_NAMED) if is_short else ""
+
+    @property
+    def _slowest(self) -> str:
+        """The agent with the longest turn before a limit of seconds; empty: none, or unknown."""
+        longest = self._run.longest if self._spent_kind == "us" else {}
+        return max(longest, key=lambda agent: longest[agent], default="")
+
+    @property
+    def _spent_kind(self) -> str:
+        """The key in `spent` of a limit of the budget; empty: no limit."""
+        limited = self._run.limited
+        detail = limited.detail if limited and isinstance(limited.detail, Mapping) else {}
+        return str(detail.get("limit", "")).replace("seconds", "us")
+
     def _quoted(self, payload: object) -> str:
         """The first words of a payload, in quotes; empty: none, or private."""
-        words = "" if payload is None or self._private else goal_text(payload)
+        words = "" if payload is None or self._private else words_text(payload)
         task = self._run.run.task if self._run.run else None
         if isinstance(payload, Mapping) and words == task:  # all messages of a task may name it
             parts = {key: value for key, value in payload.items() if value != task}
             words = one_line(value_text(parts).partition("; ")[0], MOST_GOAL)
         return f"“{words}”" if words else ""
+
+    def _is_cut(self, agent: str, wait: tuple[str, int]) -> bool:
+        """Whether a turn was called off at the end of a wait, and not after work."""
+        ask, end = self._run.asks.get(wait[0]), self._called_off.get(agent)
+        return bool(ask and end and 0 <= end.us - ask["us"] - wait[1] < SOON_US)
+
+    @property
+    def _waits(self) -> list[tuple[str, str]]:
+        """The waits without an answer, each an agent and its activation."""
+        cut_off = [(agent, turn) for agent, (turn, _) in self._cut_waits.items()]
+        return [(activation.agent, activation.id) for activation in self._deserted] + cut_off
 
     def _question(self, activation: str) -> str:
         """The question of a waiting activation, in quotes; empty: not recorded, or private."""
@@ -195,12 +231,14 @@ class AnswerFacts:
     def _list_finished(self) -> str:
         """The agents with ended turns when a request failed; empty: none, or many."""
         latest, callers = self._run.latest, {*chain(*self._run.callers.values())}
+        holders = {holder.agent for holder in self._holders}
         finished = [
-            f"`{name(agent)}`" for agent in self._team
+            f"`{name(agent)}`" for agent in self._team if agent not in holders
             if agent in latest and latest[agent].error is None and agent not in callers
             and agent not in self._run.failed and agent not in self._run.running.values()
         ]  # fmt: skip
-        is_failed = not self._rings and (self._called_off or self._run.failed)
+        is_off = self._called_off or self._cut_waits
+        is_failed = not self._rings and (is_off or self._run.failed)
         is_one = self._run.counts["requests"] == 1 and not self._run.counts["answered"]
         return cut(finished, most=MOST_NAMED) if is_failed and is_one else ""
 
@@ -233,7 +271,10 @@ class AnswerFacts:
         by_severity = self._run.recorded or self._run.raised
         tallies = by_severity.get("error") or by_severity.get("warning") or {}
         for pattern, tally in tallies.items():
-            if not (self._origin and pattern == "FAIL"):  # the headline says that
+            # Work that the accepted answer lacks explains nothing where the answer is whole.
+            is_harmless = tally.number == 1 and self._run.is_early and self._score.get("complete")
+            is_told = self._origin and pattern == "FAIL"  # by the headline
+            if not (is_told or (pattern == "ET" and is_harmless)):
                 yield pattern, tally
 
     def _find_holders(self) -> list[Holder]:
@@ -285,6 +326,24 @@ class AnswerFacts:
             return f"{len(agents)} agents"
         listed = [f"`{agent}`" for agent in agents if agent not in without]
         return join_clauses(listed) if len(listed) <= MOST_LISTED else cut(listed)
+
+    def _count_said(self, agent: str) -> int:
+        """Count how often an agent said the latest words."""
+        last = self._last_words([agent])
+        equal = [m for m in self._run.messages if last and m.payload == last.payload]
+        return sum(self._speaker(message) == agent for message in equal)
+
+    def _repeating(self, agents: Collection[str]) -> str:
+        """The agent with the most repetitions, or else the latest speaker; empty: unknown."""
+        latest = self._speaker(self._last_words(agents))
+        most = max(agents, key=self._count_said, default="")
+        return most if self._count_said(most) > 1 else latest
+
+    def _words_of(self, agent: str) -> str:
+        """The latest words of an agent, and the number; empty: none, or private."""
+        last, number = self._last_words([agent]), self._count_said(agent)
+        words = self._quoted(last.payload) if last is not None else ""
+        return f"{f'{number} times' if number > 1 else 'last'}: {words}" if words else ""
 
     def _last_words(self, agents: Collection[str]) -> Emit | None:
         """The latest message with words of one of some agents; ``None``: unknown."""

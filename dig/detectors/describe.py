@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from dig._util.text import (
@@ -25,7 +24,6 @@ from dig._util.text import (
     names,
     one_line,
     safe_text,
-    value_text,
 )
 from dig.errors import PART_ERRORS
 from dig.graph.graph import InteractionGraph
@@ -37,7 +35,6 @@ from .notes import nobody_takes
 from .paths import MOST_PATHS, PathFinder
 from .patterns import BY_NAME, severity_of
 
-MOST_GOAL = 90
 """The number of characters of a request that are told."""
 
 SILENCED: Literal["silenced"] = "silenced"
@@ -324,16 +321,6 @@ _DEEDS = {
 
 def _agents(agents: Any) -> list[str]:
     return [name(agent) for agent in dict.fromkeys(map(base_name, agents))]
-
-
-def goal_text(payload: Any) -> str:
-    """The first sentence of a request: of the payload's goal, or else of the longest text."""
-    goal = payload.get("goal") if isinstance(payload, Mapping) else None
-    text = goal or max(islice(texts_in(payload), 50), key=len, default="")
-    if not text and isinstance(payload, int | float | Mapping | list):
-        return one_line(value_text(payload), MOST_GOAL) if payload else ""
-    first = one_line(text, 400).partition(". ")[0].rstrip(".")
-    return one_line(first, MOST_GOAL)
 
 
 def sums_in(usage: object) -> Counter[str]:

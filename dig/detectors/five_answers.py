@@ -17,9 +17,9 @@ from dig.graph.words import MOST_NAMED, moment
 
 from .advice import Advice
 from .answers import FailureStep, FiveAnswers, Grade, InvolvedAgent
-from .describe import goal_text, pattern_title
+from .describe import pattern_title
 from .headline import Headline, acting_agent
-from .involved import act_text, since_text
+from .involved import PUT_IN, act_text, act_us, since_text
 from .rings import Ring
 from .run_so_far import CANCELLED, EARLY, MOST_MESSAGES, UNANSWERED, RunSoFar
 from .spending_limits import UNITS
@@ -70,13 +70,14 @@ class _Writer(Advice):
     def answers(self, spent: str) -> FiveAnswers:
         """Write all answers."""
         verdict, grade = self._verdict()
-        steps, who = self._steps(), [*self._who()]
-        headline = self._headline(verdict, grade, steps, who)
+        involved = [*self._who()]
+        steps = self._steps(involved)
+        headline = self._headline(verdict, grade, steps, involved)
         monitor, helped = self._monitor(grade)
-        next_step, command = self._next(grade, who)
+        next_step, command = self._next(grade, involved)
         command = command.replace("RUN", shlex.quote(self._place), 1)
         return FiveAnswers(
-            verdict, grade, headline, self._ended(), tuple(steps), tuple(who), monitor, helped,
+            verdict, grade, headline, self._ended(), tuple(steps), tuple(involved), monitor, helped,
             next_step, command, self._task(), self._cost(spent),
         )  # fmt: skip
 
@@ -152,6 +153,8 @@ class _Writer(Advice):
             if date:
                 since = f"{date[:16].replace('T', ' ')} {date[-6:].replace('+00:00', 'UTC')}"
             return f"{verdict} since {since}: {self._list_waiting('waits')}."
+        if verdict == "Cancelled" and self._cut_waits:
+            return f"Cancelled by the caller at {moment(self._run.ended_us)}; {self._cut_text()}."
         if verdict == "Cancelled" and self._called_off:
             us = max(end.us for end in self._called_off.values())
             agents = cut([f"`{name(agent)}`" for agent in self._called_off], most=MOST_NAMED)
@@ -220,23 +223,29 @@ class _Writer(Advice):
         return f"{agents} left {number} lying" + (f" from {moment(min(since))} on" if since else "")
 
     def _list_waiting(self, verb: str) -> str:
-        agents = [f"`{name(activation.agent)}`" for activation in self._deserted]
-        question = self._question(self._deserted[0].id) if self._deserted else ""
+        agents = [f"`{name(agent)}`" for agent, _ in self._waits]
+        question = self._question(self._waits[0][1]) if self._waits else ""
         whom = f"an answer to {question}" if question else "a person or for another system"
         return f"{cut(agents, most=MOST_NAMED)} {verb} for {whom}"
+
+    def _cut_text(self) -> str:
+        """The waits that a cancelled request ended."""
+        length = moment(max(us for _, us in self._cut_waits.values()))
+        return self._list_waiting(f"had waited {length}")
 
     def _ended(self) -> str:
         resumed = [
             f"A turn of `{name(agent)}` was called off at {moment(end.us)}; its work went on."
             for agent, end in self._run.cancelled.items()
-            if agent not in self._called_off and not self._origin
+            if agent not in {*self._called_off, *self._cut_waits} and not self._origin
         ]
         finished = self._list_finished()
         until = [f"Done until then: {finished}."] if finished else []
-        no_error = "No error was raised: the caller was given what had been said so far."
+        no_error = "No error was raised, and what the caller was given is not recorded."
         returned = [no_error] if self._is_returned and not self._run.limit else []
         late = self._run.late_turns.texts()
-        sentences = [self._end(), self._quality(), *until, *returned, *resumed, *late]
+        idle = [f"{self._idle} never ran."] if self._idle and self._run.limit else []
+        sentences = [self._end(), *idle, self._quality(), *until, *returned, *resumed, *late]
         return " ".join(filter(None, sentences))
 
     def _end(self) -> str:
@@ -301,7 +310,7 @@ class _Writer(Advice):
 
     # --- what went wrong, and who ---
 
-    def _steps(self) -> list[FailureStep]:
+    def _steps(self, involved: Sequence[InvolvedAgent]) -> list[FailureStep]:
         """The first failure of each agent and the first finding of each pattern, by time."""
         harmless = set[int]()
         origins = [row for n, row in enumerate(self._origins) if row not in self._origins[:n]]
@@ -310,7 +319,8 @@ class _Writer(Advice):
                 tally.t, tally.us,
                 _tally_text(
                     pattern, tally, _take_loss(origins, tally),
-                    next(filter(None, map(self._fault, tally.agents)), "") if tally.loss else "",
+                    next(filter(None, (self._fault(a, tally.us) for a in tally.agents)), "")
+                    if tally.loss else "",
                 ),
             )
             for pattern, tally in self._tallies.items()
@@ -325,7 +335,7 @@ class _Writer(Advice):
         steps += [
             FailureStep(
                 0, min(loss.us for loss in losses),
-                f"{name(agent)} {self._loss_text(losses)}{self._fault(agent)}",
+                f"{name(agent)} {self._loss_text(losses)}{self._fault(agent, losses[0].us)}",
             )
             for agent, losses in self._losses.items()
             if orphaned.isdisjoint(loss.us for loss in losses)
@@ -349,6 +359,7 @@ class _Writer(Advice):
             if agent == self._stopper or not (steps or self._origin)
         ]
         steps += [*self._last_steps(), *map(self._ring_step, self._rings)]
+        steps += [*self._injected_steps(involved, steps)]
         steps.sort(key=lambda step: (step.us, step.t))
         if len(steps) > MOST_STEPS:
             steps = [step for step in steps if step.t not in harmless]
@@ -358,6 +369,16 @@ class _Writer(Advice):
             says = f"{last.says}; and {left_out} more"
             steps[MOST_STEPS - 1 :] = [FailureStep(last.t, last.us, says)]
         return steps
+
+    def _injected_steps(
+        self, involved: Sequence[InvolvedAgent], steps: Sequence[FailureStep]
+    ) -> Iterator[FailureStep]:
+        """The faults of the agents behind a failure, beside all other steps."""
+        for agent, acts in self._injected.items():
+            marked = [step for step in steps if PUT_IN in step.says and name(agent) in step.says]
+            if not marked and name(agent) in [row.agent for row in involved]:
+                says = f"{name(agent)} {self._act(agent)}"
+                yield FailureStep(0, act_us(acts[0]) or 0, says)
 
     def _mistake_steps(self) -> Iterator[FailureStep]:
         """The first miscount of the run."""
@@ -377,8 +398,13 @@ class _Writer(Advice):
             yield FailureStep(leave.t, leave.us, f"{name(agent)} {self._departure(agent)}")
         limited = self._run.limited
         if limited is not None and not (origin and origin.activation):
-            says = f"the team was {self._run.limit}{_overspent(limited.detail)}"
+            limit = self._run.limit.replace(f" at {moment(limited.us)},", "", 1)
+            idle = "".join(f"; {agents} never ran" for agents in filter(None, [self._idle]))
+            says = f"the team was {limit}{_overspent(limited.detail)}{idle}"
             yield FailureStep(limited.t, limited.us, says)
+            if agent := self._slowest:
+                us, turn, began = self._run.longest[agent]
+                yield FailureStep(0, began, f"{name(agent)} was at work for {moment(us)} ({turn})")
         culprit = acting_agent(graph, origin.activation) if graph and origin else None
         if origin and (culprit not in self._run.failed or origin.stage == "answer"):
             # An error stands in the headline, or in a step of its own.
@@ -397,6 +423,13 @@ class _Writer(Advice):
             yield FailureStep(origin.t, origin.us, says)
         if finish and finish.outcome == "timeout" and not (self._run.running or self._holders):
             says = "the last turn ended, and no agent went on"
+            yield FailureStep(0, self._run.ended_us, says)
+        for turn, _ in [*self._cut_waits.values()][:1]:
+            wait = self._run.asks[turn]
+            text, length = self._list_waiting("waited"), moment(self._run.ended_us - wait["us"])
+            says = f"{text}; none came in {length}"
+            yield FailureStep(wait["t"], wait["us"], says)
+            says = "the request was cancelled by the caller"
             yield FailureStep(0, self._run.ended_us, says)
         if self._deserted and not self._waiting:
             wait = self._run.asks.get(self._deserted[0].id, {})
@@ -439,14 +472,9 @@ class _Writer(Advice):
 
     def _said_last(self, ring: Ring | None = None) -> str:
         """The last words of an agent, of a ring if there is one; empty: not known, or private."""
-        spoken = self._last_words(ring.agents if ring else self._team)
-        if spoken is None or self._private:
-            return ""
-        words, speaker = goal_text(spoken.payload), self._speaker(spoken)
-        equal = [m for m in self._run.messages if m.payload == spoken.payload]
-        number = sum(self._speaker(message) == speaker for message in equal)
-        often = f"{number} times" if number > 1 else "last"
-        return f"; `{name(speaker)}` said {often}: “{words}”" if words else ""
+        speaker = self._repeating(ring.agents if ring else self._team)
+        words = self._words_of(speaker)
+        return f"; `{name(speaker)}` said {words}" if words else ""
 
     # --- the task and the cost ---
 

@@ -132,7 +132,8 @@ class Headlines:
     ) -> bool:
         """Whether the turn of an agent outside the team only ended a chat at this limit."""
         is_end = end is not None and end.cancelled and end.error == limit.get("error")
-        return is_end and base_name(agent) not in team
+        # Of a team whose agents all join later nobody is known to stand outside.
+        return is_end and bool(team) and base_name(agent) not in team
 
     def _origin(self, activation: object, graph: InteractionGraph) -> str | None:
         """Follow an error from activation to activation to the first one."""

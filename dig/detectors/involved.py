@@ -17,6 +17,8 @@ from .patterns import BY_NAME
 from .spending_limits import UNITS
 from .tallies import FailedTurns
 
+PUT_IN = " (a fault put in on purpose)"
+
 
 class Involved(AnswerFacts):
     """Lists the agents with a part in a failure."""
@@ -26,16 +28,28 @@ class Involved(AnswerFacts):
         text = "failed" + (f" {failed.number:,} of {turns:,} turns" if turns > 1 else "")
         latest = self._run.latest.get(agent)
         if 1 < failed.number < turns and latest is not None and latest.error is None:
-            text += ", not the latest"
-        return text + self._fault(agent)
+            text += " (the latest went well)"
+        return text + self._fault(agent, failed.us)
 
     def _departure(self, agent: str) -> str:
         number = self._count_lost()[agent]
         work = f" with {counted(number, 'message')} to work on" if number else ""
-        return f"left the team{work}{self._fault(agent)}"
+        us = self._departures[agent].us
+        return f"left the team{work}{self._fault(agent, us)}"
 
-    def _fault(self, agent: str) -> str:
-        return " (a fault put in on purpose)" if agent in self._injected else ""
+    def _fault(self, agent: str, us: int) -> str:
+        """A remark on the deed of an agent at a moment; empty: no fault."""
+        moments = map(act_us, self._injected.get(agent, ()))
+        return PUT_IN if any(moment is None or moment == us for moment in moments) else ""
+
+    def _with_act(self, agent: str, says: str) -> str:
+        """The deeds of an agent, and the act of a fault unless a deed has the remark."""
+        if agent not in self._injected or PUT_IN in says:
+            return says.replace(PUT_IN, "") + PUT_IN if says.count(PUT_IN) > 1 else says
+        return f"{says}; {self._act(agent)}"
+
+    def _act(self, agent: str) -> str:
+        return one_line(self._injected[agent][0].get("what") or "it acted") + PUT_IN
 
     def _who(self) -> Iterator[InvolvedAgent]:
         """The agents behind the failure: named by a diagnosis, failed, and in findings."""
@@ -43,7 +57,7 @@ class Involved(AnswerFacts):
         if self._cause.get("agent"):
             parts[str(self._cause["agent"])] = ["named by the diagnosis"]
         for agent, losses in self._losses.items():
-            parts[agent] = [f"{self._loss_text(losses)}{self._fault(agent)}"]
+            parts[agent] = [f"{self._loss_text(losses)}{self._fault(agent, losses[0].us)}"]
         for mistake in [] if self._is_short else self._mistakes[:2]:
             parts.setdefault(str(mistake["agent"]), []).append(act_text(mistake))
             first[str(mistake["agent"])] = str(mistake.get("activation") or "")
@@ -67,7 +81,7 @@ class Involved(AnswerFacts):
                 if pattern == "ER":  # a finding tells of many
                     number = self._run.handed_on[agent] or number
                 times = f" {number:,} times" if number > 1 else ""
-                parts.setdefault(agent, []).append(f"{role}{times}{self._fault(agent)}")
+                parts.setdefault(agent, []).append(f"{role}{times}{self._fault(agent, tally.us)}")
         for agent, leave in self._departures.items():
             parts.setdefault(agent, []).append(f"{self._departure(agent)} at {moment(leave.us)}")
         for mistake in self._mistakes if self._is_short else self._mistakes[2:]:
@@ -77,19 +91,15 @@ class Involved(AnswerFacts):
                 parts.setdefault(holder.agent, []).append(since_text(holder))
         parts = self._put_stopper_first(parts, first)
         for agent, deeds in parts.items():
-            says, fault = join_clauses(deeds), self._fault(agent)
-            if fault and says.count(fault) > 1:
-                says = says.replace(fault, "") + fault
-            if fault and fault not in says:  # a deed of another kind
-                says += f"; {one_line(self._injected[agent] or 'it acted')}{fault}"
+            says = self._with_act(agent, join_clauses(deeds))
             yield InvolvedAgent(name(agent), says, True, first.get(agent, ""))
         yield from self._bystanders(parts)
         is_late = self._run.finish and self._run.finish.outcome == "timeout" and not parts
         open_work = self._count_left() if waiting or is_late else Counter[str]()
         if self._origin and not (parts or open_work):  # a limit of the framework
-            yield from self._busiest(2)
+            yield from self._take_part(self._rings[0].agents if self._rings else self._by_cost[:2])
         if self._run.limit and not (self._origin or parts):
-            yield from self._busiest(MOST_NAMED)
+            yield from self._take_part(self._by_cost[:2])
         yield from self._unfinished(parts)
         for agent in dict.fromkeys(waiting or open_work):
             work = f"waits, with {counted(open_work[agent], 'message')} in front of it"
@@ -131,8 +141,8 @@ class Involved(AnswerFacts):
         yield from self._first_of(unfinished, "did not end its turn")
         is_one = not self._session or self._run.counts["requests"] == 1
         idle = [a for a in self._team if not self._run.turns[a] and a not in parts]
-        has_none = is_one and not self._run.counts["answered"] and not self._run.limit
-        is_bad = has_none and (self._origin or self._holders)
+        has_none = not self._run.counts["answered"] and (self._origin or self._holders)
+        is_bad = is_one and (has_none or self._run.limit)
         yield from self._first_of(idle if is_bad else [], "never ran")
 
     def _first_of(self, agents: Sequence[str], did: str) -> Iterator[InvolvedAgent]:
@@ -177,29 +187,41 @@ class Involved(AnswerFacts):
                 says = f"still had {work} to work on"
                 if since is not None:
                     says = f"was at work since {moment(since)}, with {work} in front of it"
-                yield InvolvedAgent(name(agent), f"{says}{self._fault(agent)}", False)
+                yield InvolvedAgent(name(agent), self._with_act(agent, says), False)
         for agent, (turn, us) in self._run.waited.items():
             if agent not in parts and self._question(turn) and not self._deserted:
                 says = f"waited {moment(us)} for an answer to {self._question(turn)}"
                 yield InvolvedAgent(name(agent), says, False, turn)
 
-    def _busiest(self, most: int) -> Iterator[InvolvedAgent]:
+    @property
+    def _by_cost(self) -> list[str]:
+        """The agents, those with most of what a limit counts first."""
+        turns_of, spent, kind = self._run.turns, self._run.spent, self._spent_kind
+        return sorted(turns_of, key=lambda a: (-spent[a][kind], -turns_of[a]))
+
+    def _take_part(self, agents: Sequence[str]) -> Iterator[InvolvedAgent]:
+        """The agents before a limit; of a ring the agent with the most repetitions first."""
         is_of_calls = self._origin and self._origin.error.startswith(MODEL_CALLS)
         calls = ", with all the model calls that the limit allows" if is_of_calls else ""
-        limited = self._run.limited
-        detail = limited.detail if limited and isinstance(limited.detail, Mapping) else {}
-        kind = str(detail.get("limit"))
-        turns_of = self._run.turns
-        by_cost = sorted(turns_of, key=lambda a: (-self._run.spent[a][kind], -turns_of[a]))
-        for agent in by_cost[:most]:
-            turns = turns_of[agent]
+        kind = self._spent_kind
+        first = self._repeating(agents) if self._rings else ""
+        for agent in sorted(agents, key=lambda agent: agent != first):
+            turns = self._run.turns[agent]
             says, spent = f"took {counted(turns, 'turn')}{calls}", self._run.spent[agent]
             if kind in ("dollars", "tokens"):
                 sums = UNITS[kind].format(spent[kind]) if spent[kind] else "nothing"
                 says = f"spent {sums} in {counted(turns, 'turn')}"
-            elif spoken := self._last_words([agent]):
-                says += f", and said last: {self._quoted(spoken.payload)}"
+            elif kind == "us" and spent[kind]:
+                says = f"was at work for {moment(spent[kind])} in {counted(turns, 'turn')}"
+            elif words := self._words_of(agent):
+                says += f", and said {words}"
             yield InvolvedAgent(name(agent), says, False)
+
+
+def act_us(act: Mapping[str, Any]) -> int | None:
+    """The moment of a fault's act, in microseconds; ``None``: not known."""
+    ts = act.get("ts")
+    return round(ts * 1e6) if isinstance(ts, int | float) and 0 <= ts < 1e12 else None
 
 
 def since_text(holder: Holder) -> str:

@@ -16,12 +16,11 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.history import CONSUMED as TAKEN
 from dig.graph.history import FINAL
 from dig.graph.turns import TurnStarts
-from dig.graph.words import MOST_REASON, REMARK, healing_kind
+from dig.graph.words import MOST_REASON, REMARK, healing_kind, moment
 
 from .describe import (
     SILENCED,
     count_open,
-    goal_text,
     list_lost,
     loss_text,
     missing_text,
@@ -33,6 +32,7 @@ from .finding import Finding, is_rivals, responsible_agents
 from .headline import Headline, Headlines, acting_agent, answered_by, is_framework_node, worst
 from .holders import list_holders
 from .mended import CONSUMED
+from .message_words import goal_text
 from .spending_limits import limit_text
 from .tallies import Errors, FailedTurns, LateTurns, PatternTally, Tallies
 
@@ -53,7 +53,8 @@ class RunSoFar:
         agents: The names of the agents, the first thousand.
         starts_turn: Whether a turn starts with the latest start.
         turns: The number of turns, by agent; failed: those that ended with an error of its own.
-        spent: The tokens and the dollars in the usage of an agent's turns, by agent.
+        spent: The tokens and the dollars in the usage of an agent's turns, and its microseconds at
+            work, by agent; longest: the length of its longest activation, that, and its beginning.
         handed_on: The number of events that an agent handed on, by agent.
         dropped: The target of the latest handoff that was not carried out, by agent.
         cancelled: The latest turn that was called off, by agent; called_off: their number;
@@ -112,11 +113,11 @@ class RunSoFar:
         self.running: dict[str, str] = {}  # activation -> agent
         self.departures: dict[str, records.Leave] = {}  # by agent
         self.asks: dict[str, Mapping[str, Any]] = {}  # activation -> its wait, with the question
-        self.counts: Counter[str] = Counter()
+        self.counts, self.turns = Counter[str](), Counter[str]()  # the turns by agent
         self.goal = self.refused = ""
-        self.turns: Counter[str] = Counter()  # by agent
         self.handed_on: Counter[str] = Counter()  # by agent
         self.spent: dict[str, Counter[str]] = defaultdict(Counter)  # by agent
+        self.longest: dict[str, tuple[int, str, int]] = {}  # by agent
         self.answer: records.Emit | None = None
         self.waited: dict[str, tuple[str, int]] = {}  # by agent
         self.began, self.unanswered = dict[str, int](), dict[str, str]()
@@ -300,8 +301,11 @@ class RunSoFar:
                 self.counts["turns"] -= self.turns.pop(agent, 0)
 
     def _note_limit(self, record: records.IncidentRow, detail: Mapping[str, Any]) -> None:
-        self.limit = limit_text(detail)
         self.limited = self.limited or record
+        self.limit = limit_text(detail)
+        if detail.get("limit") == "seconds":  # a turn at work is not cut off, so it may be later
+            stopped = f"stopped at {moment(self.limited.us)}, past its limit of"
+            self.limit = self.limit.replace("stopped at", stopped, 1)
         if detail["stage"] == "partial":
             self.partial = self.limit
             self.counts["partial"] += self._number
@@ -331,6 +335,11 @@ class RunSoFar:
         wait = self.asks.get(record.activation) if self.asks else None
         if wait and len(self.waited) < MOST_AGENTS:
             self.waited[agent] = record.activation, record.us - wait["us"]
+        began = self._began(record)
+        if began is not None and agent in self.agents and not wait:
+            turn = record.us - began, record.activation, began
+            self.spent[agent]["us"] += turn[0]
+            self.longest[agent] = max(turn, self.longest.get(agent, turn))
         if agent in self.latest or len(self.latest) < MOST_AGENTS:
             self.latest[agent] = record
         self._error = None if record.error is None else record
@@ -360,12 +369,16 @@ class RunSoFar:
         self.cancelled[agent] = record
         self.called_off[agent] += 1
         self.began.pop(agent, None)
-        ended = self.graph.ended if self.graph is not None else None
-        if ended is not None and ended.id == record.activation:
-            self.began[agent] = ended.us_start
+        if (began := self._began(record)) is not None:
+            self.began[agent] = began
         callers = (self.senders.get(fate.event) for fate in record.fates)
         self.callers[agent] = dict.fromkeys(a for a in callers if a and a != agent)
         self._remember_inputs(record.activation)
+
+    def _began(self, record: records.End) -> int | None:
+        """The beginning of an activation that ends; ``None``: the graph is ahead, or missing."""
+        ended = self.graph.ended if self.graph is not None else None
+        return ended.us_start if ended is not None and ended.id == record.activation else None
 
     def _only_waited(self, record: records.End) -> bool:
         """Whether a turn only waited for a failed or cancelled turn."""

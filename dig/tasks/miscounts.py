@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import replace
@@ -17,8 +18,14 @@ from .task import Mistake, MistakeOrigin
 Errors = list[float]
 """The error of each count."""
 
+PLACE = "{}"
+"""The parts in a step, before the steps of several parts are put together."""
+
 GIVING = ("reroute", "redeliver", "reassign")
 """The interventions that give work to an agent."""
+
+MOST_SUMS = 200
+"""The number of sets of parts of one size that are tried as an error's double counts."""
 
 MOST_COUNTS = 20
 """The number of results of an agent with a mistake whose counts are told."""
@@ -44,7 +51,8 @@ class Miscounts:
         self._total: dict[str, Errors] = {}  # by event
         self._own: dict[str, tuple[Errors, Ranges]] = {}  # without what is inherited
         self._inherited: dict[str, list[str]] = {}
-        self._twice: dict[str, tuple[Ranges, list[str]]] = {}  # the parts, and their counters
+        # The parts that may be in a sum twice, by event, with their counters.
+        self._candidates: dict[str, dict[Ranges, list[str]]] = {}
         before: dict[str, list[str]] = defaultdict(list)  # by agent
         for event in parts.run.events.values():
             if event.type == SOLUTION and event.agent is not None and parts.about(event):
@@ -79,15 +87,34 @@ class Miscounts:
                 errors = rests[nearest]
                 self._inherited[event.id].append(nearest)
         self._own[event.id] = errors, own
-        candidates = {own: [], **by_parts} if own else by_parts
-        least, everything = _size(errors) / 4, self._errors(event.payload, ()) or errors
-        for theirs, solutions in candidates.items():
-            # Elements that were counted twice stand once more in the answer than in the truth.
-            added = _subtract(everything, self._errors(event.payload, theirs) or errors)
-            size = _size(_subtract(errors, added))
-            if size < least:
-                agents = [self._parts.run.events[id].agent or "" for id in reversed(solutions)]
-                least, self._twice[event.id] = size, (theirs, [*dict.fromkeys(agents)])
+        counters = {
+            theirs: [self._parts.run.events[other].agent or "" for other in reversed(solutions)]
+            for theirs, solutions in by_parts.items()
+        }
+        self._candidates[event.id] = {own: [], **counters} if own else counters
+
+    def _list_doubles(self, event: RecordedEvent) -> tuple[Ranges, ...]:
+        """The parts whose counts explain most of an error as double counts; empty: none."""
+        errors = self._own[event.id][0]
+        best: tuple[Errors, tuple[Ranges, ...]] = errors, ()
+        everything = self._errors(event.payload, ()) or errors
+        # Elements that were counted twice stand once more in the answer than in the truth.
+        added = {
+            parts: _subtract(everything, self._errors(event.payload, parts) or errors)
+            for parts in self._candidates[event.id]
+        }
+        numbered, before = [*added], math.inf
+        sums = [(errors, tuple[Ranges, ...]())]
+        # Parts of equal length shrink an error alike, so many sets of parts are kept.
+        while sums and (size := _square(sums[0][0])) < before:
+            before, best = size, sums[0]
+            grown = [
+                (_subtract(remainder, added[parts]), (*chosen, parts))
+                for remainder, chosen in sums
+                for parts in numbered[numbered.index(chosen[-1]) + 1 if chosen else 0 :]
+            ]
+            sums = sorted(grown, key=lambda row: _square(row[0]))[:MOST_SUMS]
+        return tuple(sorted(best[1])) if _size(best[0]) < _size(errors) / 4 else ()
 
     def behind(self, answer: RecordedEvent) -> tuple[Mistake, ...]:
         """The mistakes behind an answer: one an agent, the largest first."""
@@ -126,13 +153,15 @@ class Miscounts:
         errors = [sum(numbers) for numbers in zip(*(errors for errors, _ in own), strict=True)]
         number = sum(length(parts) for _, parts in own)
         worst, (left, added, swapped) = max(events, key=self._flaw), flaws(errors)
-        double = next((event for event in events if event.id in self._twice), None)
-        if double is not None and added > max(left, swapped):
-            parts, agents = self._twice[double.id]
+        for double in events if added > max(left, swapped) else ():
+            if not (doubles := self._list_doubles(double)):
+                continue
+            counters = self._candidates[double.id]
+            agents = [*dict.fromkeys(a for parts in doubles for a in counters[parts])]
             by = f", by {join_clauses(agents)}" if len(agents) > 1 else ""
             size = f"{added:,.0f} {self._unit}{by}"
-            says = f"added the counts of {_parts_text(parts)} twice ({size})"
-            origins = tuple(self._origins(parts, double))
+            says = f"added the counts of {_parts_text(*doubles)} twice ({size})"
+            origins = _merge((p, self._origins(p, double)) for p in doubles)
             return Mistake(agent, double.by or "", double.t, double.us, says, origins=origins)
         says = self._flaw_text(errors, number)
         # An agent may have miscounted long before the first of the results in the answer.
@@ -170,7 +199,7 @@ class Miscounts:
 
     def _origins(self, parts: Ranges, double: RecordedEvent) -> Iterator[MistakeOrigin]:
         """The steps to a double count of some parts: handed out, lost, counted."""
-        run, place = self._parts.run, _parts_text(parts)
+        run, place = self._parts.run, PLACE
         steps = list[MistakeOrigin]()
         posed = [
             event for event in run.events.values()
@@ -205,8 +234,20 @@ class Miscounts:
         yield from sorted((step for step in steps if step.t < double.t), key=_time)
 
 
-def _parts_text(parts: Ranges) -> str:
-    return join_clauses([f"[{start}, {stop}]" for start, stop in parts])
+def _parts_text(*parts: Ranges) -> str:
+    return join_clauses([f"[{start}, {stop}]" for ranges in parts for start, stop in ranges])
+
+
+def _merge(origins: Iterable[tuple[Ranges, Iterable[MistakeOrigin]]]) -> tuple[MistakeOrigin, ...]:
+    """The steps of several parts; equal deeds on some of them are one step."""
+    first, places = dict[str, MistakeOrigin](), defaultdict[str, list[Ranges]](list)
+    for parts, steps in origins:
+        for step in steps:
+            first.setdefault(step.says, step)
+            places[step.says] += [parts] if parts not in places[step.says] else []
+    texts = {says: says.replace(PLACE, _parts_text(*listed)) for says, listed in places.items()}
+    merged = [replace(step, says=texts[says]) for says, step in first.items()]
+    return tuple(sorted(merged, key=_time))
 
 
 def _time(step: RecordedEvent | MistakeOrigin) -> int:
@@ -226,6 +267,10 @@ def _flaw(errors: Errors) -> float:
 
 def _subtract(errors: Errors, others: Errors) -> Errors:
     return [error - other for error, other in zip(errors, others, strict=True)]
+
+
+def _square(errors: Errors) -> float:
+    return sum(error * error for error in errors)
 
 
 def _size(errors: Errors) -> float:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dig.detectors.message_words import goal_text, words_text
 from dig.detectors.run_so_far import RunSoFar
 from dig.graph.codec import decode
 from dig.graph.graph import InteractionGraph
@@ -192,9 +193,96 @@ def test_a_budget_is_told_by_who_spent_it(tmp_path: Path) -> None:
     assert [(agent.agent, agent.says) for agent in answers.who] == [
         ("b", "spent 70 tokens in 1 turn"),
         ("a", "spent nothing in 1 turn"),
+        ("c", "never ran"),
     ]
-    assert answers.wrong[0].says == "the team was stopped at 60 tokens (70 tokens spent)"
-    assert answers.next.startswith("Raise `tokens = 60` in `[budget]`")
+    assert answers.wrong[0].says == (
+        "the team was stopped at 60 tokens (70 tokens spent); `c` never ran"
+    )
+    says = "Raise `tokens = 60` of the budget (`[budget]` or `budget=`) to 90 or so, or see what"
+    assert (answers.next, answers.command) == (f"{says} `b` did", "digmon show RUN b")
+
+
+def test_a_stop_in_a_long_turn_is_told_apart_from_its_limit(tmp_path: Path) -> None:
+    """A turn at work is not cut off: who was at work, and how long, is the reason."""
+    detail = {"limit": "seconds", "spent": 6, "most": 4, "event": "p", "stage": "stopped"}
+    rows = [
+        *asked(0, "p", "a"), *turn(0, "u", "a", "q", p="consume"), *arrive(0, "q", "u", "b"),
+        start(1, "v", "b", "q"), end(6, "v", q="consume"),
+        row(6, "incident", what="budget", detail=detail),
+    ]  # fmt: skip
+    answers = verdict(store(tmp_path / "b.dig.jsonl", session(rows)))
+    assert [step.says for step in answers.wrong] == [
+        "b was at work for 5.0 s (v)",
+        "the team was stopped past its limit of 4 s (6 s spent); `c` never ran",
+    ]
+    assert [(row.agent, row.says) for row in answers.who[::2]] == [
+        ("b", "was at work for 5.0 s in 1 turn"),
+        ("c", "never ran"),
+    ]
+    assert answers.monitor == "It stopped the team at 6.0 s, past its limit of 4 s."
+    assert answers.next.endswith(" to 8 or so, or make `b` quicker; its longest turn")
+    assert answers.command == "digmon show RUN v"
+
+
+def test_a_wait_that_a_cancelled_request_ended_is_nobodys_work(tmp_path: Path) -> None:
+    """Its question and its length are told, nobody is at fault, and it is to be answered."""
+    wait = {"activation": "v", "asks": "May it go out?"}
+    rows = [
+        *asked(0, "p", "a"), *turn(0, "u", "a", "q", p="consume"), *arrive(0, "q", "u", "b"),
+        start(1, "v", "b", "q"), row(1, "incident", what="waits", detail=wait),
+        end(7, "v", "n", q="consume"), *arrive(7, "n", "v", "b", "notice"),
+        start(7, "w", "b", "n"), end(7.05, "w", "f", n="consume") | OFF, final(7.05, "f", "w"),
+        deliver(7.05, "f", None),
+    ]  # fmt: skip
+    answers = verdict(store(tmp_path / "w.dig.jsonl", session(rows)))
+    question = "for an answer to “May it go out?”"
+    assert answers.headline == (
+        f"Cancelled by the caller at 7.0 s; `b` had waited 6.0 s {question}."
+    )
+    assert [(step.us, step.says) for step in answers.wrong] == [
+        (1_000_000, f"`b` waited {question}; none came in 6.0 s"),
+        (7_050_000, "the request was cancelled by the caller"),
+    ]
+    assert [(row.says, row.is_at_fault) for row in answers.who] == [
+        (f"waited 6.0 s {question}", False)
+    ]
+    assert answers.next == "Ask again, and answer `b`, which asks “May it go out?”; its turn"
+    assert answers.command == "digmon show RUN v"
+    late = [each | {"ts": 8.9} if each["ts"] > 7 else each for each in rows]
+    answers = verdict(store(tmp_path / "l.dig.jsonl", session(late)))
+    assert "after 1.9 s of work" in answers.wrong[0].says
+
+
+def test_nothing_has_to_be_done_for_an_answer_after_turns_that_failed(tmp_path: Path) -> None:
+    """Its agent was asked again, and then did its work."""
+    rows = [
+        *asked(0, "p", "a"), *turn(0, "u", "a", "q", p="consume"), *arrive(0, "q", "u", "b"),
+        start(1, "v", "b", "q"), end(2, "v", "e", q="consume") | {"error": "KeyError: 1"},
+        *arrive(2, "e", "v", "a", "notice"), *turn(2, "y", "a", "s", e="consume"),
+        *arrive(2, "s", "y", "b"),
+        *turn(3, "x", "b", "r", s="consume"), *arrive(3, "r", "x", "a"),
+        *turn(4, "w", "a", "f", r="consume"), final(4, "f", "w"), deliver(4, "f", None),
+    ]  # fmt: skip
+    answers = verdict(store(tmp_path / "m.dig.jsonl", session(rows)))
+    assert answers.who[0].says == "failed 1 of 2 turns"
+    assert answers.next.startswith("Nothing has to be done for this answer. If `b` fails again")
+    assert answers.command == "digmon show RUN v"
+
+
+@pytest.mark.parametrize(
+    ("payload", "first", "words"),
+    [
+        ({"routing": {"kind": "text"}, "body": "..."}, "...", "..."),
+        ("A loan for Ms. Aas. Now", "A loan for Ms. Aas", "A loan for Ms. Aas. Now"),
+        ("Right. Back to B.", "Right", "Right. Back to B"),
+        ({"a": "No", "b": "The whole of it."}, "The whole of it", "The whole of it"),
+        ({"n": 1}, "n: 1", "n: 1"),
+        (None, "", ""),
+    ],
+)
+def test_the_words_of_a_message_are_its_own(payload: object, first: str, words: str) -> None:
+    """Those of an envelope's body, and not those that route it; a title ends no sentence."""
+    assert (goal_text(payload), words_text(payload)) == (first, words)
 
 
 def test_several_losses_have_the_moments_of_the_first_and_the_latest(tmp_path: Path) -> None:

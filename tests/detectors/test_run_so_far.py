@@ -65,7 +65,7 @@ def test_the_failures_the_healing_and_the_answer_of_a_run_are_told(healed: Execu
     assert told["who"].startswith(
         "agent-1: left 1 message lying from 1.6 s on and submitted too early; "
     )
-    assert "a note to all 6 agents and held the answer of agent-1" in told["monitor"]
+    assert "a note to all 6 agents and at 40.3 s held the answer of agent-1" in told["monitor"]
     assert told["monitor"].endswith("That worked: an answer was accepted after it.")
     assert told["next"] == (
         f"Nothing must be done. No reason is recorded why `agent-1` let its work lie; the input of "
@@ -317,9 +317,16 @@ def test_a_limit_of_the_budget_is_told_in_all_answers(tmp_path: Path) -> None:
     path = store(tmp_path / "b.dig.jsonl", accepted(before, after=after))
     answers = verdict(path, score=WRONG | {"complete": False})
     assert (answers.verdict, answers.grade) == ("Partial answer", "bad")
-    assert [step.says for step in answers.wrong] == ["the team was stopped at 14 turns"]
-    assert answers.monitor.startswith("It stopped the team at 14 turns, and gave its entry agent")
-    assert answers.next == "Raise `turns = 14` in `[budget]`, or see what was spent"
+    assert [step.says for step in answers.wrong] == [
+        "the team was stopped at 14 turns; `b`, `c` never ran"
+    ]
+    assert answers.monitor.startswith(
+        "It stopped the team at 14 turns, and gave `a` one turn more,"
+    )
+    assert (
+        answers.next
+        == "Raise `turns = 14` of the budget (`[budget]` or `budget=`), or see what `a` did"
+    )
     assert verdict(path, score=WRONG | {"rmse": 0, "complete": None}).grade == "inexact"
     right = verdict(path, score=WRONG | {"rmse": 0})
     assert (right.verdict, right.grade) == ("Right answer", "good")

@@ -225,6 +225,25 @@ def test_nothing_in_a_trace_can_write_to_the_terminal(tmp_path: Path) -> None:
         assert "\u202e" not in text
 
 
+def test_a_long_stack_trace_keeps_the_cause_and_the_lines_of_the_user() -> None:
+    """The frames of libraries are left out, but for the one that raised."""
+    library = [
+        line
+        for n in range(60)
+        for line in (f'  File "/v/site-packages/a.py", line {n}', "    go()")
+    ]
+    head, own = "Traceback (most recent call last):", ['  File "/u/own.py", line 26', "    read(x)"]
+    text = [head, *library, *own, *library, "ValueError: 503", "", "The above", "", head, *library]
+    detail = {"activation": "a", "text": "\n".join([*text, "KeyError: 1"])}
+    facts = {"what": "incident", "record": 1, "ts": 0, "incident": "i", "detail": detail}
+    lines = [line.strip() for line in explanation_lines(facts)]
+    last = 'File "/v/site-packages/a.py", line 59'
+    assert lines[lines.index(head) :] == [
+        head, "...", *map(str.strip, own), "...", last, "go()", "ValueError: 503", "The above",
+        head, "...", last, "go()", "KeyError: 1",
+    ]  # fmt: skip
+
+
 def test_a_failed_turn_shows_what_it_was_given_and_its_stack_trace(tmp_path: Path) -> None:
     """And so does an event its content; the record of the stack trace is shown, too."""
     rows = failing.failed()

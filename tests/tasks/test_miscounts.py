@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dig.cli.run import disturbing
 from dig.graph.codec import decode
 from dig.tasks.count_frequency import CountFrequency
 from dig.tasks.run.arrange import make_task
@@ -156,3 +157,22 @@ def test_a_value_that_is_wrong_by_less_than_half_an_element_is_not_listed() -> N
     )  # fmt: skip
     (mistake,) = TASK.mistakes([decode(row) for row in rows])
     assert mistake.errors == {"e1": "9 3 too few"}
+
+
+def test_several_parts_that_were_added_twice_are_all_told(tmp_path: Path) -> None:
+    """Each explains a third of the error only, and what was lost on the way explains nothing."""
+    run = TeamRun(seed=503, agents=4, method="mas", profile=Profile.of(["error=0"]))
+    disturb = disturbing(["work_on_others_part target=agent-1"])
+    execution = execute(run, tmp_path, disturb=disturb)
+    assert execution.score is not None
+    (mistake,) = execution.score.mistakes
+    parts = "[1666, 2500], [5000, 5833] and [5833, 6666]"
+    assert mistake.says.startswith(f"added the counts of {parts} twice (2,500 elements, by ")
+    assert "agent-1 gave [5833, 6666] to agent-3 and itself" in [s.says for s in mistake.origins]
+    answers = execution.verdict
+    steps = [step.says for step in answers.wrong]
+    assert steps[0] == "agent-1 kept 9 parts of others (a fault put in on purpose)"
+    assert not [says for says in steps if "away" in says or "ET" in says]
+    assert answers.who[0].says.count("put in on purpose") == 1
+    assert answers.next.startswith("Do not use the answer. Let `agent-1` add the counts of each")
+    assert answers.command.endswith(f" {mistake.activation}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dig.detectors.answer_facts import mistakes_of
-from dig.detectors.describe import goal_text
+from dig.detectors.message_words import words_text
 from dig.errors import TraceError
 from dig.graph.history import CONSUME
 from dig.graph.records import FATES, WAITS, HealRow, IncidentRow, Join, Leave, base_name
@@ -193,7 +193,7 @@ def _agent(explainer: Explainer, agent: str) -> Facts:
                 {"activation": activation.id, "record": activation.t,
                  "ts": activation.us / 1_000_000, "ended": end.ts if end else None,
                  "did": events_by_fate, "generated": list(activation.outputs),
-                 "said": next(filter(None, map(goal_text, payloads)), ""),
+                 "said": next(filter(None, map(words_text, payloads)), ""),
                  "error": end.error if end else None}
             )  # fmt: skip
     return {

@@ -17,6 +17,9 @@ WIDTH = 80
 MOST_ROWS = 40
 MOST_NOTE = 600
 
+_FRAME = '  File "'
+_LIBRARIES = "/site-packages/", "/lib/python", "<frozen "
+
 
 def explanation_lines(facts: Facts) -> Iterator[str]:
     """An explanation in lines; continued lines are indented."""
@@ -182,10 +185,29 @@ def _activation(facts: Facts) -> Iterator[str]:
 
 
 def _stack(text: str) -> Iterator[str]:
-    """A stack trace, line by line."""
+    """A stack trace, line by line; of a long one the frames of the user's own code."""
+    lines = text.splitlines()
+    if len(lines) > MOST_ROWS:
+        lines = [*_own_frames(lines)]
+    if len(lines) > MOST_ROWS:  # a chain begins with the cause, and ends with what was raised
+        lines[MOST_ROWS // 2 : -MOST_ROWS // 2] = ["  ..."]
     if text:
         yield "stack trace:"
-        yield from (f"  {safe_text(line)}" for line in text.splitlines()[-MOST_ROWS:])
+        yield from (f"  {safe_text(line)}" for line in lines)
+
+
+def _own_frames(lines: Sequence[str]) -> Iterator[str]:
+    """The lines without the frames of libraries; the innermost frame of an exception stays."""
+    frame, is_cut = list[str](), False
+    for line in (*lines, ""):
+        if frame and not line.startswith("    "):
+            is_left_out = any(place in frame[0] for place in _LIBRARIES) and line.startswith(_FRAME)
+            yield from ["  ..."] * (is_left_out and not is_cut) + frame * (not is_left_out)
+            frame, is_cut = [], is_left_out
+        if line.startswith(_FRAME) or frame:
+            frame.append(line)
+        elif line:
+            yield line
 
 
 def _incident(facts: Facts) -> Iterator[str]:

@@ -17,9 +17,10 @@ from dig._util.files import open_file, read_file
 from dig._util.text import MOST_LISTED, one_line, safe_text
 from dig.detectors import standard
 from dig.detectors.answers import FiveAnswers
-from dig.detectors.describe import goal_text, worth
+from dig.detectors.describe import worth
 from dig.detectors.finding import Finding
 from dig.detectors.five_answers import five_answers
+from dig.detectors.message_words import goal_text
 from dig.detectors.run_so_far import RunSoFar
 from dig.errors import RuleError, TraceError
 from dig.graph.graph import InteractionGraph

@@ -284,8 +284,10 @@ export class Painter {
   _colour(event) {
     const { run, head } = this.model;
     if (!event.final) return shapeOf(event.type);
-    if (event.accepted === undefined) return "ink-3";
-    const isBad = this.model.node(event.source)?.error || (!run.session && head.answers?.grade === "bad");
+    const source = this.model.node(event.source);
+    // What ends a turn that was called off is no answer.
+    if (event.accepted === undefined || source?.end?.isOff) return "ink-3";
+    const isBad = source?.error || (!run.session && head.answers?.grade === "bad");
     return isBad || event.findings.some((one) => ["error", "warning"].includes(worth(one))) ? "error" : "final";
   }
 

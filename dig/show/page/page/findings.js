@@ -74,12 +74,19 @@ export class Findings {
     if (chosen && chosen !== this.app.story) this.element.querySelector(".chosen")?.scrollIntoView({ block: "nearest" });
   }
 
+  /** That no pattern was found, and how the run failed all the same. */
+  _unfound() {
+    const { headline = "", grade } = this.app.model.head.answers ?? {};
+    const says = "Nothing was found: no pattern of failure was raised in this run.";
+    return grade === "bad" || grade === "inexact" ? `No pattern of failure was found, yet: ${headline}` : says;
+  }
+
   _nothing() {
     const { model } = this.app;
     const text = model.findings.length
       ? "All findings are filtered away."
       : model.finish || model.head.state !== "in progress"
-        ? "Nothing was found: no pattern of failure was raised in this run."
+        ? this._unfound()
         : "Nothing was found so far.";
     return para("empty", text);
   }
