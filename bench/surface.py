@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from dig.lab.benchmark.attributing import case_about
-from dig.lab.benchmark.instances import FaultSet, Instance
+from dig.lab.benchmark.instances import LABELS, SECRET, FaultSet, Instance
 from dig.lab.benchmark.rules import rules
 from dig.lab.benchmark.surface import surface
 
@@ -98,6 +99,14 @@ def ranked(questions: Sequence[_Question], name: str) -> Table:
     return Table(f"Any agent at fault named, in {name}", columns, rows)
 
 
+def made_by(path: Path) -> str:
+    """The command that makes a set again."""
+    secret = json.loads((path / LABELS / SECRET).read_text())
+    count = len(FaultSet.open(path).index.instances)
+    options = ("--seed", secret["seed"], "--salt", secret["salt"], "--count", count)
+    return shlex.join(["digmon", "bench", "make", *map(str, options)])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sets", nargs="+", type=Path, metavar="SET")
@@ -111,7 +120,11 @@ def main() -> None:
         questions += asked
     if options.fit:
         weights = [round(float(weight), 3) for weight in fit(questions)]
-        about = {"failures": len(questions), "l2": L2, "weights": weights}
+        about = {
+            # The same sets give the same weights, so they can be fitted again.
+            "sets": [made_by(path) for path in options.sets],
+            "failures": len(questions), "l2": L2, "weights": weights,
+        }  # fmt: skip
         options.fit.write_text(f"{json.dumps(about)}\n")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy
 import pytest
@@ -71,3 +73,14 @@ def test_the_shipped_weights_name_an_agent_by_a_sign_of_the_rules(small: FaultSe
         assert by_weights[0] in RecordedRun(records).agents and by_weights[2] < len(records)
         choices.add(by_weights[0] == by_order[0])
     assert choices == {True, False}
+
+
+def test_a_fit_says_which_commands_make_its_sets(
+    small: FaultSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = tmp_path / "weights.json"
+    monkeypatch.setattr("sys.argv", ["surface", str(small.path), "--fit", str(weights)])
+    surface.main()
+    about = json.loads(weights.read_text())
+    assert about["sets"] == ["digmon bench make --seed 7 --salt small --count 30"]
+    assert len(about["weights"]) == 3 * NUMBERS
