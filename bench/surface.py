@@ -99,8 +99,8 @@ def ranked(questions: Sequence[_Question], name: str) -> Table:
     return Table(f"Any agent at fault named, in {name}", columns, rows)
 
 
-def made_by(path: Path) -> str:
-    """The command that makes a set again."""
+def write_command(path: Path) -> str:
+    """Write the command that makes a set again."""
     secret = json.loads((path / LABELS / SECRET).read_text())
     count = len(FaultSet.open(path).index.instances)
     options = ("--seed", secret["seed"], "--salt", secret["salt"], "--count", count)
@@ -122,7 +122,7 @@ def main() -> None:
         weights = [round(float(weight), 3) for weight in fit(questions)]
         about = {
             # The same sets give the same weights, so they can be fitted again.
-            "sets": [made_by(path) for path in options.sets],
+            "sets": [write_command(path) for path in options.sets],
             "failures": len(questions), "l2": L2, "weights": weights,
         }  # fmt: skip
         options.fit.write_text(f"{json.dumps(about)}\n")
