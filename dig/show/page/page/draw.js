@@ -280,14 +280,12 @@ export class Painter {
     this._labels(seats);
   }
 
-  /** The colour of an event: of its type; an answer is green only if it was accepted as good. */
+  /** The colour of an event: of its type; an answer (none of a turn called off) is green if accepted as good. */
   _colour(event) {
-    const { run, head } = this.model;
     if (!event.final) return shapeOf(event.type);
-    const source = this.model.node(event.source);
-    // What ends a turn that was called off is no answer.
-    if (event.accepted === undefined || source?.end?.isOff) return "ink-3";
-    const isBad = source?.error || (!run.session && head.answers?.grade === "bad");
+    const { end, error } = this.model.node(event.source) ?? {};
+    if (event.accepted === undefined || end?.isOff) return "ink-3";
+    const isBad = error || (!this.model.run.session && this.model.head.answers?.grade === "bad");
     return isBad || event.findings.some((one) => ["error", "warning"].includes(worth(one))) ? "error" : "final";
   }
 
