@@ -78,7 +78,7 @@ export class Findings {
   _unfound() {
     const { headline = "", grade } = this.app.model.head.answers ?? {};
     const says = "Nothing was found: no pattern of failure was raised in this run.";
-    return grade === "bad" || grade === "inexact" ? `No pattern of failure was found, yet: ${headline}` : says;
+    return grade === "bad" || grade === "inexact" ? `No pattern of failure was found, yet: ${headline.replaceAll("`", "")}` : says;
   }
 
   _nothing() {
