@@ -19,6 +19,9 @@ from .tallies import FailedTurns
 LOOPS = ("ER", "LOOP", "LIVELOCK")
 """The patterns of agents that go on and on."""
 
+MOST_SPENT = 10**15
+"""A sum of a foreign monitor may be any number."""
+
 UNSEEN = "because agents miscounted, which the monitor cannot see"
 
 
@@ -346,7 +349,9 @@ class Advice(Involved):
 def _enough(detail: Mapping[str, Any]) -> str:
     """A round sum above what was spent beyond a limit; empty: what is needed is not known."""
     spent, most = detail.get("spent"), detail.get("most")
-    if not (isinstance(spent, int | float) and isinstance(most, int | float) and 0 < most < spent):
+    if not (isinstance(spent, int | float) and isinstance(most, int | float)):
+        return ""
+    if not 0 < most < spent < MOST_SPENT:
         return ""
     digit = 10 ** math.floor(math.log10(1.25 * spent))
     return f"to {math.ceil(1.25 * spent / digit) * digit:,g} or so"

@@ -154,8 +154,12 @@ def test_a_foreign_trace_may_hold_anything_where_a_monitor_wrote(
         row(1, "heal", finding=5, action="inject", event=anything, note="n"),
     ]
     score = {"rmse": 1.0, "mistakes": [{"agent": "a", "says": "x", "share": anything}]}
-    answers = verdict(store(tmp_path / "a.dig.jsonl", session(rows)), score=score)
+    act = {"agent": "a", "activation": anything, "what": anything, "ts": anything}
+    path = store(tmp_path / "a.dig.jsonl", session(rows))
+    answers = verdict(path, score=score, injections=[act])
     assert answers.headline.startswith("No answer after 9.0 s")
+    limits = verdict(store(tmp_path / "b.dig.jsonl", session(rows[:-2])), injections=[act])
+    assert limits.next.startswith("Raise `turns")
 
 
 def test_work_that_was_thrown_away_is_told_first_and_given_out_again(tmp_path: Path) -> None:
