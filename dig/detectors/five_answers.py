@@ -424,10 +424,9 @@ class _Writer(Advice):
         if finish and finish.outcome == "timeout" and not (self._run.running or self._holders):
             says = "the last turn ended, and no agent went on"
             yield FailureStep(0, self._run.ended_us, says)
-        for turn, _ in [*self._cut_waits.values()][:1]:
+        for turn, us_waited in [*self._cut_waits.values()][:1]:
             wait = self._run.asks[turn]
-            text, length = self._list_waiting("waited"), moment(self._run.ended_us - wait["us"])
-            says = f"{text}; none came in {length}"
+            says = f"{self._list_waiting('waited')}; none came in {moment(us_waited)}"
             yield FailureStep(wait["t"], wait["us"], says)
             says = "the request was cancelled by the caller"
             yield FailureStep(0, self._run.ended_us, says)

@@ -110,7 +110,7 @@ class RunSoFar:
         self.latest: dict[str, records.End] = {}
         self.messages = deque[records.Emit](maxlen=MOST_MESSAGES)
         self.senders, self.dropped = dict[str, str](), dict[str, str]()
-        self.running: dict[str, str] = {}  # activation -> agent
+        self.running, self._begun = dict[str, str](), dict[str, int]()  # by activation
         self.departures: dict[str, records.Leave] = {}  # by agent
         self.asks: dict[str, Mapping[str, Any]] = {}  # activation -> its wait, with the question
         self.counts, self.turns = Counter[str](), Counter[str]()  # the turns by agent
@@ -317,13 +317,15 @@ class RunSoFar:
         starts = self.starts_turn = self._starts.start(record)
         self.counts["turns"] += starts
         agent = self.running[record.activation] = records.base_name(record.agent)
+        self._begun[record.activation] = record.us
         # Hosts may make an agent for every turn.
         if agent in self.agents or len(self.agents) < MOST_AGENTS:
             self.agents[agent] = None
             if starts:  # a part of a wrapper has no row
                 self.turns[agent] += 1
         if len(self.running) > MOST_AGENTS:  # the turn of an agent that leaves never ends
-            del self.running[next(iter(self.running))]
+            oldest = next(iter(self.running))
+            del self.running[oldest], self._begun[oldest]
 
     def _leave(self, record: records.Leave) -> None:
         if records.base_name(record.agent) == record.agent and len(self.departures) < MOST_AGENTS:
@@ -335,7 +337,7 @@ class RunSoFar:
         wait = self.asks.get(record.activation) if self.asks else None
         if wait and len(self.waited) < MOST_AGENTS:
             self.waited[agent] = record.activation, record.us - wait["us"]
-        began = self._began(record)
+        began = self._begun.pop(record.activation, None)
         if began is not None and agent in self.agents and not wait:
             turn = record.us - began, record.activation, began
             self.spent[agent]["us"] += turn[0]
@@ -358,27 +360,22 @@ class RunSoFar:
             self._headlines.look(record)
             if record.cancelled:
                 if agent in self.agents and not self._only_waited(record):
-                    self._call_off(agent, record)
+                    self._call_off(agent, record, began)
             elif record.because is None:
                 self._fail(agent, record)
 
-    def _call_off(self, agent: str, record: records.End) -> None:
+    def _call_off(self, agent: str, record: records.End, began: int | None) -> None:
         """Keep a turn that was called off, the latest of its agent."""
         if earlier := self.cancelled.get(agent):
             self._unused.pop(earlier.activation, None)
         self.cancelled[agent] = record
         self.called_off[agent] += 1
         self.began.pop(agent, None)
-        if (began := self._began(record)) is not None:
+        if began is not None:
             self.began[agent] = began
         callers = (self.senders.get(fate.event) for fate in record.fates)
         self.callers[agent] = dict.fromkeys(a for a in callers if a and a != agent)
         self._remember_inputs(record.activation)
-
-    def _began(self, record: records.End) -> int | None:
-        """The beginning of an activation that ends; ``None``: the graph is ahead, or missing."""
-        ended = self.graph.ended if self.graph is not None else None
-        return ended.us_start if ended is not None and ended.id == record.activation else None
 
     def _only_waited(self, record: records.End) -> bool:
         """Whether a turn only waited for a failed or cancelled turn."""

@@ -239,14 +239,14 @@ def _parts_text(*parts: Ranges) -> str:
 
 
 def _merge(origins: Iterable[tuple[Ranges, Iterable[MistakeOrigin]]]) -> tuple[MistakeOrigin, ...]:
-    """The steps of several parts; equal deeds on some of them are one step."""
-    first, places = dict[str, MistakeOrigin](), defaultdict[str, list[Ranges]](list)
+    """The steps of several parts; equal deeds on some of them are one step, as the latest was."""
+    latest, places = dict[str, MistakeOrigin](), defaultdict[str, list[Ranges]](list)
     for parts, steps in origins:
         for step in steps:
-            first.setdefault(step.says, step)
+            latest[step.says] = max(latest.get(step.says, step), step, key=_time)
             places[step.says] += [parts] if parts not in places[step.says] else []
     texts = {says: says.replace(PLACE, _parts_text(*listed)) for says, listed in places.items()}
-    merged = [replace(step, says=texts[says]) for says, step in first.items()]
+    merged = [replace(step, says=texts[says]) for says, step in latest.items()]
     return tuple(sorted(merged, key=_time))
 
 

@@ -122,10 +122,11 @@ def test_two_fingers_zoom(browser: Browser, address: str) -> None:
     context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT}, has_touch=True)
     page = context.new_page()
     before = opened(page, address)
-    session = context.new_cdp_session(page)
+    session, area = context.new_cdp_session(page), box(page, "#canvas")
 
     def touch(kind: str, *xs: int) -> None:
-        points = [{"x": x, "y": 500, "id": n} for n, x in enumerate(xs)]
+        y = area["y"] + area["height"] / 2
+        points = [{"x": x, "y": y, "id": n} for n, x in enumerate(xs)]
         session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
     touch("touchStart", 450, 550)

@@ -136,6 +136,20 @@ def test_called_off_turns_are_kept_of_a_thousand_agents(
     assert len(so_far.called_off) == len(so_far.began) == len(so_far.callers) == 2
 
 
+def test_turns_are_timed_though_the_graph_is_ahead() -> None:
+    """As it is in a live session, where several records come at once."""
+    graph = InteractionGraph()
+    so_far = RunSoFar(graph)
+    rows = [*asked(0, "p", "a"), start(1, "u", "a", "p"), end(3, "u", p="consume")]
+    records = [decode(line) for line in trace(rows, agents="ab", session=True)]
+    for record in records:
+        graph.apply(record)
+    graph.apply(decode(trace(rows, [start(4, "v", "b")], agents="ab", session=True)[-1]))
+    for record in records:
+        so_far(record)
+    assert so_far.longest["a"][:2] == (2_000_000, "u")
+
+
 ANYTHING = (None, 7, True, "x", [["x"]], {"x": 1}, 10**400)
 
 
