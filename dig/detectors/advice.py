@@ -90,8 +90,8 @@ class Advice(Involved):
         if run.limit:
             author = self._speaker(run.answer)
             entry = f"`{name(author)}`" if author else "its entry agent"
-            saved = ", which brought what there was"
-            last = f", and gave {entry} one turn more{saved}" if run.partial else ""
+            turn = f"gave {entry} one turn more, which brought what there was"
+            last = f", and {turn}" if run.partial else ""
             if self._origin and "handed back no answer" in self._origin.says:
                 last = ", and gave its entry agent one turn more, in which no answer came"
             if last and self._score.get("complete"):
@@ -219,11 +219,11 @@ class Advice(Involved):
             again = f", then ask “{request}” again" if request and self._session else ""
             return f"Mend {culprit}{again}; its failed turn", f"digmon show RUN {turn}"
         for agent, turns in self._failing().items():
+            command = f"digmon show RUN {shlex.quote(name(turns.activation))}"
             is_answered = self._origin and self._origin.stage == "answer"
             if is_answered and run.answer is not None and not self._score:
                 says = f"Do not rely on the answer. Mend `{agent}`, and ask again; its failed turn"
-                return says, f"digmon show RUN {shlex.quote(name(turns.activation))}"
-            command = f"digmon show RUN {shlex.quote(name(turns.activation))}"
+                return says, command
             if self._is_mended(turns):
                 says = f"Nothing has to be done for this answer. If `{agent}` fails again, mend it"
                 return f"{says}; its {'first ' * (turns.number > 1)}failed turn", command
@@ -251,9 +251,8 @@ class Advice(Involved):
     def _next_at_limit(self) -> tuple[str, str]:
         """The next step where a budget stopped the team: more money, or a better last turn."""
         run, origin = self._run, self._origin
-        limited = run.limited.detail if run.limited is not None else {}
-        setting = f"`{name(limited.get('limit'))} = {name(limited.get('most'))}`"
-        setting += f" of the budget (`[budget]` or `budget=`) {_enough(limited)}".rstrip()
+        setting = f"`{name(self._limit.get('limit'))} = {name(self._limit.get('most'))}`"
+        setting += f" of the budget (`[budget]` or `budget=`) {_enough(self._limit)}".rstrip()
         ended = [agent for agent in self._team if agent in run.latest]
         last = max(ended, key=lambda agent: run.latest[agent].us, default="")
         if origin is None or not last:

@@ -143,9 +143,13 @@ class AnswerFacts:
     @property
     def _spent_kind(self) -> str:
         """The key in `spent` of a limit of the budget; empty: no limit."""
+        return str(self._limit.get("limit", "")).replace("seconds", "us")
+
+    @property
+    def _limit(self) -> Mapping[str, Any]:
+        """The detail of the first stop at a limit of the budget; empty: no limit."""
         limited = self._run.limited
-        detail = limited.detail if limited and isinstance(limited.detail, Mapping) else {}
-        return str(detail.get("limit", "")).replace("seconds", "us")
+        return _mapping_of(limited.detail) if limited is not None else {}
 
     def _quoted(self, payload: object) -> str:
         """The first words of a payload, in quotes; empty: none, or private."""

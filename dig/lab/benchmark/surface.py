@@ -29,7 +29,7 @@ DEEDS = (
     "unused raw_data", "not arrived", "late", "given problem", "given solution", "owed",
     "least amount", "odd amounts", "ET", "MC", "OE", "DL", "ER", "STALL", "LATE",
 )  # fmt: skip
-"""What is counted or measured of each agent; the last ones are findings about it."""
+"""The counts and measures of each agent; the last ones count the findings about it."""
 
 
 def surface(run: RecordedRun) -> dict[str, list[float]]:

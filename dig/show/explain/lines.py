@@ -241,8 +241,8 @@ def _agent(facts: Facts) -> Iterator[str]:
 def _turn(turn: Facts) -> str:
     deeds = [f"{PAST.get(fate, fate)} {names(events)}" for fate, events in turn["did"].items()]
     if turn["generated"]:
-        said = f" “{turn['said']}”" if turn["said"] else ""
-        deeds.append(f"generated {names(turn['generated'])}{said}")
+        words = f" “{turn['said']}”" if turn["said"] else ""
+        deeds.append(f"generated {names(turn['generated'])}{words}")
     if turn["error"] is not None:
         deeds.append(f"failed: {one_line(turn['error'])}")
     deeds.append("not ended" if turn["ended"] is None else f"ended at {_time(turn['ended'])}")
