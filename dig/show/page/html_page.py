@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from graphlib import TopologicalSorter
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -111,7 +112,7 @@ def _page(title: str, address: str = "", *, data: str = "", runs: str = "") -> s
 
 @cache
 def _script() -> str:
-    text = bundle(modules(), "main")
+    text = bundle(modules())
     # A script element ends at the first such text, even inside a string.
     if "</" in text or "<!--" in text:
         raise ValueError("the page's script would end its own element")
@@ -147,8 +148,8 @@ def modules() -> Mapping[str, str]:
     return {name[:-3]: source(name) for name in sorted(names) if name.endswith(".js")}
 
 
-def bundle(sources: Mapping[str, str], entry: str) -> str:
-    """Join a module and all imported modules into a script without imports.
+def bundle(sources: Mapping[str, str]) -> str:
+    """Join modules into a script without imports.
 
     A page that is opened from disk can import no file, so each module becomes a function that
     returns its exports, after the modules it needs. A module may contain only the forms that the
@@ -157,30 +158,16 @@ def bundle(sources: Mapping[str, str], entry: str) -> str:
 
     Args:
         sources: Modules by name.
-        entry: The name of the module to run.
 
     Raises:
-        ValueError: Modules need one another in a circle, or one is missing.
+        ValueError: Modules need one another in a circle, or one has another form.
     """
+    needs = {name: [match[2] for match in _IMPORT.finditer(sources[name])] for name in sources}
     parts = [
         f"M[{name!r}] = (() => {{\n{_function(sources[name])}\n}})();"
-        for name in _sort_modules(sources, entry, ())
+        for name in TopologicalSorter(needs).static_order()
     ]
     return '"use strict";\n(() => {\nconst M = {};\n' + "\n".join(parts) + "\n})();\n"
-
-
-def _sort_modules(sources: Mapping[str, str], name: str, above: tuple[str, ...]) -> list[str]:
-    """Sort a module and all imported modules: imported modules come first."""
-    if name in above or name not in sources:
-        problem = "needs itself" if name in above else "is missing"
-        raise ValueError(f"the module {name} {problem} (from {' > '.join(above) or 'the page'})")
-    order: dict[str, None] = {}
-    for match in _IMPORT.finditer(sources[name]):
-        order.update(dict.fromkeys(_sort_modules(sources, match[2], (*above, name))))
-        names = {part.strip() for part in match[1].split(",")}
-        if unknown := names - {export[2] for export in _EXPORT.finditer(sources[match[2]])}:
-            raise ValueError(f"the module {name} takes {unknown} from {match[2]}, which has none")
-    return [*order, name]
 
 
 def _function(text: str) -> str:

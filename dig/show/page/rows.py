@@ -25,26 +25,8 @@ from dig._util.text import one_line
 from dig.detectors import describe, standard
 from dig.detectors.describe import recorded_finding
 from dig.detectors.finding import Finding, FindingKind
+from dig.graph import records, words
 from dig.graph.codec import to_row
-from dig.graph.records import (
-    Emit,
-    End,
-    FindingRow,
-    Finish,
-    HealRow,
-    IncidentRow,
-    Record,
-    Start,
-)
-from dig.graph.words import (
-    OUTAGES,
-    action_text,
-    failed_component,
-    healing_text,
-    incident_text,
-    outage_s,
-    without_contents,
-)
 from dig.show.explain.explainer import ids_in
 from dig.show.follower import RunFollower
 
@@ -81,7 +63,7 @@ class Rows:
         self.has_findings = self._had_owner = False
         self._raising_t = 0
 
-    def of(self, record: Record) -> Row:
+    def of(self, record: records.Record) -> Row:
         """The row of the next record.
 
         Raises:
@@ -92,45 +74,45 @@ class Rows:
                 row = {"t": finding.t, "ts": finding.ts, **self._finding(finding)}
                 self.detected.append({**row, "found": True})
         row = to_row(record)
-        if not isinstance(record, FindingRow | HealRow):
+        if not isinstance(record, records.FindingRow | records.HealRow):
             self._raising_t = record.t  # people know a finding by the record that raised it
         match record:
-            case Emit():
+            case records.Emit():
                 payload = row.pop("payload", None)
                 if payload is not None and self._most:
                     text = _text(payload)
                     row["payload"], row["chars"] = text[: self._most], len(text)
-            case Start() if not self.follower.so_far.starts_turn:
+            case records.Start() if not self.follower.so_far.starts_turn:
                 row["part"] = True  # of a turn that began before
-            case End() | Finish():
+            case records.End() | records.Finish():
                 self._shorten_end(row)
-            case FindingRow():
+            case records.FindingRow():
                 self.has_findings = True
                 row = {"t": record.t, "ts": record.ts, "record": self._raising_t,
                        **self._finding(recorded_finding(record))}  # fmt: skip
-            case HealRow():
-                row["says"] = healing_text(record)
-                row["plain"] = action_text(record, len(self.follower.so_far.agents))
+            case records.HealRow():
+                row["says"] = words.healing_text(record)
+                row["plain"] = words.action_text(record, len(self.follower.so_far.agents))
                 row["note"] = None if record.note is None else str(record.note)[:MOST_TEXT]
-            case IncidentRow():
-                shown = record if self._most else without_contents(record)
-                row["says"] = incident_text(shown)
+            case records.IncidentRow():
+                shown = record if self._most else words.without_contents(record)
+                row["says"] = words.incident_text(shown)
                 row["detail"] = None
                 if mark := self._outage_mark(record):
                     row["mark"] = mark
-                part = failed_component(record)
+                part = words.failed_component(record)
                 if part is not None:
                     row["failed"] = part
         return row
 
-    def _outage_mark(self, record: IncidentRow) -> str:
+    def _outage_mark(self, record: records.IncidentRow) -> str:
         """The label of an interruption, such as a change of the owner; else empty."""
-        if record.what not in OUTAGES:
+        if record.what not in words.OUTAGES:
             return ""
         is_first, self._had_owner = not self._had_owner, True
         if record.what == "owner" and is_first:
             return ""
-        return f"{OUTAGES[record.what]} after {outage_s(record):.1f} s"
+        return f"{words.OUTAGES[record.what]} after {words.outage_s(record):.1f} s"
 
     def _finding(self, finding: Finding) -> Row:
         # A recorded finding is explained by its evidence and by the graph at its row, which has

@@ -1,18 +1,18 @@
 """An overview of the runs in a directory, quick the second time: a disposable index.
 
-The traces are the truth. The index, a JSON object, only spares reading them again: its row for a
-run is valid as long as the run's files have the size and the time that they had, and a sum over it
-holds. If it is missing, damaged or not to be written, the overview is the same, only slower.
+The traces are the truth. The index, a checksum and a JSON object, only spares reading them again:
+its row for a run is valid as long as the run's files have the size and the time that they had. If
+it is missing, damaged or not to be written, the overview is the same, only slower.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from dig._util.files import read_file, stored_path
 from dig._version import __version__
@@ -25,10 +25,10 @@ from .summary import RunSummary, note_path, stored_state, summarise
 
 INDEX = ".index.json"
 _SUFFIX = ".dig.jsonl"
-_VERSION = 9
+_VERSION = 10
 
-Row = tuple[str, str, str]
-"""A stamp, a summary as JSON, and a sum over both."""
+Row = tuple[str, dict[str, Any]]
+"""A stamp, and a summary."""
 
 
 def overview(folder: Path) -> list[RunSummary]:
@@ -47,21 +47,21 @@ def overview(folder: Path) -> list[RunSummary]:
     summaries: list[RunSummary] = []
     rows: dict[str, Row] = {}
     for path in paths:
-        stamp, row = _stamp(path), stored.get(path.name)
-        summary = _recall(row, stamp)
+        stamp, row = _stamp(path), stored.get(path.name, ("", {}))
+        summary = RunSummary(**row[1]) if stamp == row[0] else None
         # A writer may die without a change to a file, and the verdict depends on the state.
         is_open = summary is not None and summary.state in ("in progress", "cut off")
         if summary is None or (is_open and summary.state != stored_state(path)):
             summary = summarise(path)
-            body = json.dumps(summary.to_json())
-            row = (stamp, body, _digest(stamp, body))
-        if row is not None and stamp == _stamp(path):  # it did not grow while it was read
+            row = (stamp, summary.to_json())
+        if stamp == _stamp(path):  # it did not grow while it was read
             rows[path.name] = row
         summaries.append(replace(summary, path=str(path)))  # the directory may have been moved
     if rows != stored:
         # A directory that is only to be read has no index, and is read whole each time.
         with suppress(OSError):
-            write_file(folder / INDEX, json.dumps(rows).encode())
+            body = json.dumps(rows).encode()
+            write_file(folder / INDEX, b"\n".join((_digest(body), body)))
     return summaries
 
 
@@ -98,29 +98,15 @@ def _stamp(path: Path) -> str:
     return json.dumps([_VERSION, __version__, sizes])
 
 
-def _digest(stamp: str, body: str) -> str:
-    return blake2b(f"{stamp}\n{body}".encode(), digest_size=16).hexdigest()
+def _digest(body: bytes) -> bytes:
+    return blake2b(body, digest_size=16).hexdigest().encode()
 
 
-def _recall(row: Row | None, stamp: str) -> RunSummary | None:
-    """The summary in a row of the index, if the row still holds."""
-    if row is None or row[0] != stamp or row[2] != _digest(stamp, row[1]):
-        return None
+def _load(path: Path) -> dict[str, Row]:
+    """The rows of the index by the names of runs; none, if the index is missing or damaged."""
     try:
-        return RunSummary(**json.loads(row[1]))
-    except (ValueError, TypeError, RecursionError):
-        return None
-
-
-def _load(path: Path) -> Mapping[str, Row]:
-    """The rows of the index by the names of runs; none, if the index cannot be read."""
-    try:
-        index = json.loads(read_file(path))
-    except (OSError, ValueError, RecursionError):
+        digest, _, body = read_file(path).partition(b"\n")
+    except OSError:
         return {}
-    rows = index.items() if isinstance(index, dict) else ()
-    return {
-        name: tuple(row)
-        for name, row in rows
-        if isinstance(row, list) and [type(part) for part in row] == [str, str, str]
-    }
+    rows = json.loads(body) if digest == _digest(body) else {}
+    return {name: (stamp, summary) for name, (stamp, summary) in rows.items()}

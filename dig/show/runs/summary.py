@@ -18,22 +18,12 @@ from dig._util.text import MOST_LISTED, one_line, safe_text
 from dig.detectors import standard
 from dig.detectors.answers import FiveAnswers
 from dig.detectors.describe import worth
-from dig.detectors.finding import Finding
 from dig.detectors.five_answers import five_answers
 from dig.detectors.message_words import goal_text
 from dig.detectors.run_so_far import RunSoFar
 from dig.errors import RuleError, TraceError
+from dig.graph import records
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import (
-    OUTCOMES,
-    WAITS,
-    Emit,
-    FindingRow,
-    HealRow,
-    IncidentRow,
-    Record,
-    base_name,
-)
 from dig.show.cause import KnownCause
 from dig.show.follower import RunFollower
 from dig.traces.journal.journal import RESULT, SIDE
@@ -54,6 +44,9 @@ MOST_REQUESTS = 10_000
 """The number of requests whose first words are remembered."""
 
 State = Literal["ended", "in progress", "cut off", "broken"]
+
+_FindingCounts = Counter[tuple[str, str]]
+"""Findings by pattern and worth."""
 
 
 @dataclass(frozen=True)
@@ -151,12 +144,12 @@ class _Waits:
         self._requests: dict[str, str] = {}  # request -> its first words
         self._since: dict[str, int] = {}  # activation -> since when, in microseconds
 
-    def follow(self, record: Record) -> None:
-        if isinstance(record, Emit) and record.by is None:
+    def follow(self, record: records.Record) -> None:
+        if isinstance(record, records.Emit) and record.by is None:
             self._requests[record.event] = goal_text(record.payload)
             if len(self._requests) > MOST_REQUESTS:
                 del self._requests[next(iter(self._requests))]
-        elif isinstance(record, IncidentRow) and record.what == WAITS:
+        elif isinstance(record, records.IncidentRow) and record.what == records.WAITS:
             # The incident names an activation or an event; the graph knows which activations wait.
             for activation in self._graph.running.values():
                 if activation.waits:
@@ -185,18 +178,6 @@ def _date(began: str | None, us: int) -> str:
         return ""
 
 
-class _FindingCounts:
-    """Counts findings by pattern and by worth."""
-
-    def __init__(self) -> None:
-        self.patterns, self.worth = Counter[str](), Counter[str]()
-
-    def add(self, *findings: Finding | FindingRow) -> None:
-        for finding in findings:
-            self.patterns[str(finding.pattern)] += 1
-            self.worth[worth(finding)] += 1
-
-
 def summarise(path: Path) -> RunSummary:
     """Summarise a run; the summary of an unreadable trace has the problem."""
     return follow_run(path)[0]
@@ -213,21 +194,25 @@ def follow_run(path: Path) -> tuple[RunSummary, RunFollower]:
     try:
         # Record by record, and none is kept: a list of runs must not need the memory of a run.
         for record in read_records(path, payloads=False):
-            detected.add(*follower.follow(record))
+            detected.update((str(it.pattern), worth(it)) for it in follower.follow(record))
             waits.follow(record)
-            if isinstance(record, FindingRow):
-                recorded.add(record)
-            elif isinstance(record, HealRow):
+            if isinstance(record, records.FindingRow):
+                recorded[str(record.pattern), worth(record)] += 1
+            elif isinstance(record, records.HealRow):
                 heals[str(record.action)] += 1
     except TraceError as error:
         if not _is_torn(trace_path(path), graph.t + 1):
             state, problem = "broken", str(error)
     except RuleError as error:
         state, problem = "broken", str(fault(trace_path(path), graph.t + 2, str(error)))
-    counts = recorded if recorded.patterns else detected
+    patterns, worths = Counter[str](), Counter[str]()
+    for (pattern, kind), number in (recorded or detected).items():
+        patterns[pattern] += number
+        worths[kind] += number
     finish, first = graph.finished, graph.run if graph.t >= 0 else None
+    names = graph.history.agent_names
     outcome = finish.outcome if finish else None
-    if not finish and state == "cut off" and result.get("outcome") in OUTCOMES:
+    if not finish and state == "cut off" and result.get("outcome") in records.OUTCOMES:
         outcome = result["outcome"]  # the run went on without its journal
     texts = {key: value for key, value in side.items() if isinstance(value, str)}
     score, sums = result.get("score"), follower.costs.sums
@@ -240,13 +225,13 @@ def follow_run(path: Path) -> tuple[RunSummary, RunFollower]:
         task=first.task if first and first.task is not None else side.get("task"),
         seed=first.seed if first else side.get("seed"),
         outcome=outcome,
-        agents=len({*map(base_name, (*first.agents, *graph.history.agent_names))}) if first else 0,
+        agents=len({*map(records.base_name, (*first.agents, *names))}) if first else 0,
         seconds=graph.now / 1_000_000,
         records=graph.t + 1,
         activations=len(graph.history.activation_ids),
         events=len(graph.history.event_ids),
-        findings=dict(counts.patterns),
-        worth=dict(counts.worth),
+        findings=dict(patterns),
+        worth=dict(worths),
         heals=dict(heals),
         score=score,
         cost=dict(sums),
