@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
-from rich.cells import cell_len, set_cell_size
+from rich.align import AlignMethod
+from rich.cells import cell_len
 from rich.text import Text
 
 from dig._util.text import name, one_line
@@ -54,20 +54,20 @@ def draw(title: str, frame: Frame, width: int, height: int) -> list[Text]:
     width = max(width, 1)
     ending = f" {frame.outcome or 'running'}, {seconds(frame.us)}"
     heading = _pad(one_line(title), max(0, width - len(ending)), style="bold")
-    top = [Text.assemble(heading, fit_text(ending, width), no_wrap=True)]
-    top.append(fit_text(frame.counts, width))
+    top = [Text.assemble(heading, _fit(ending, width), no_wrap=True)]
+    top.append(_fit(frame.counts, width))
     if height >= MOST_CAPTION + 14:  # room for it is kept, lest lanes move when it comes
         lines = [*_wrap(frame.caption, width, most=MOST_CAPTION), *[""] * MOST_CAPTION]
-        top += [fit_text(line, width, "bold") for line in lines[:MOST_CAPTION]]
+        top += [_fit(line, width, "bold") for line in lines[:MOST_CAPTION]]
     if frame.cost:
-        top.append(fit_text(f"cost: {frame.cost}", width))
+        top.append(_fit(f"cost: {frame.cost}", width))
     if frame.failed:
-        top.append(fit_text(frame.failed, width, STYLES["bad"]))
+        top.append(_fit(frame.failed, width, STYLES["bad"]))
     held = "; ".join(frame.held) or "nothing"
     if frame.moving > len(frame.held):
         held += f"; {frame.moving - len(frame.held):,} more"
-    parcels = [fit_text(f"held      {held}", width)]
-    parcels.append(fit_text(f"released  {frame.released}", width))
+    parcels = [_fit(f"held      {held}", width)]
+    parcels.append(_fit(f"released  {frame.released}", width))
     room = max(0, height - len(top))
     news_least = min(room // 3, 9)  # even before there are any, lest lanes fold when they come
     lanes = _lanes(frame, width, room - news_least - (len(parcels) if room >= 12 else 0))
@@ -88,27 +88,18 @@ def ascii_only(line: Text, encoding: str) -> Text:
 # --- pieces -------------------------------------------------------------------------------------
 
 
-def fit_text(text: str, width: int, style: str = "") -> Text:
-    """Text cut to a width.
-
-    Args:
-        text: The text.
-        width: The width, in cells.
-        style: How rich shows it; by default plainly.
-    """
-    if cell_len(text) > width:
-        text = set_cell_size(text, max(0, width - 1)) + "…" * (width > 0)
-    return Text(text, style, no_wrap=True)
+def _fit(text: str | Text, width: int, style: str = "") -> Text:
+    """Text cut to a width, with a sign that it was."""
+    line = text.copy() if isinstance(text, Text) else Text(text, style)
+    line.no_wrap = True
+    line.truncate(width, overflow="ellipsis")
+    return line
 
 
-def _fit_line(line: Text, width: int) -> Text:
-    return line if line.cell_len <= width else fit_text(line.plain, width)
-
-
-def _pad(text: str, width: int, right: bool = False, style: str = "") -> Text:
-    line = fit_text(text, width, style)
-    blanks = " " * (width - line.cell_len)
-    return Text(blanks) + line if right else line.append(blanks)
+def _pad(text: str | Text, width: int, align: AlignMethod = "left", style: str = "") -> Text:
+    line = _fit(text, width, style)
+    line.align(align, width)
+    return line
 
 
 def _news(news: Sequence[LogLine], width: int, room: int) -> list[Text]:
@@ -122,7 +113,7 @@ def _news(news: Sequence[LogLine], width: int, room: int) -> list[Text]:
             break
         lines = item_lines + lines
     heading = "── findings, healing, failures "
-    return [fit_text(heading + "─" * max(0, width - len(heading)), width, "dim"), *lines]
+    return [_fit(heading + "─" * max(0, width - len(heading)), width, "dim"), *lines]
 
 
 def _item(item: LogLine, width: int) -> list[Text]:
@@ -135,7 +126,7 @@ def _item(item: LogLine, width: int) -> list[Text]:
     body = _wrap(item.text, max(1, width - indent), used)
     lines = [head.append(body.pop(0))] if has_room else [head]
     lines += [Text(" " * indent + line, no_wrap=True) for line in body]
-    return [_fit_line(line, width) for line in lines]
+    return [_fit(line, width) for line in lines]
 
 
 def _wrap(text: str, width: int, used: int = 0, most: int = 3) -> list[str]:
@@ -163,45 +154,24 @@ _DOING, _HOLDS = 15, 5
 """Widths of columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """The widths of the columns of the lanes (0: left out)."""
+def _widths(lanes: Iterable[Lane], width: int) -> list[int]:
+    """The widths of the columns of the lanes: name, deed, held, time line, counts (0: left out)."""
+    longest = max((cell_len(name(lane.name)) for lane in lanes), default=0)
+    names = min(max(longest, 6), max(6, width // 6))
+    count = 6 if width >= 70 else 0
+    strip = width - names - _DOING - _HOLDS - (17 if count else 0) - 5
+    return [names, _DOING + 1, (_HOLDS + 1) * (width >= 32), strip * (strip >= 8), *[count] * 3]
 
-    name: int
-    holds: bool
-    strip: int
-    counts: bool
 
-    @classmethod
-    def of(cls, lanes: Iterable[Lane], width: int) -> _Columns:
-        longest = max((cell_len(name(lane.name)) for lane in lanes), default=0)
-        names = min(max(longest, 6), max(6, width // 6))
-        has_counts = width >= 70
-        strip = width - names - _DOING - _HOLDS - (17 if has_counts else 0) - 5
-        return cls(names, width >= 32, strip if strip >= 8 else 0, has_counts)
-
-    def line(
-        self, agent: str, doing: str, holds: str, strip: Text, *counts: str, style: str = ""
-    ) -> Text:
-        """A line with a value in each column.
-
-        Args:
-            agent: The name of the agent, or the system.
-            doing: What it is doing.
-            holds: The number of events in front of it.
-            strip: Its time line, as wide as the column.
-            *counts: Up to three further numbers.
-            style: The style of the first two; by default none.
-        """
-        line = Text(no_wrap=True).append(_pad(agent, self.name, style=style))
-        line.append(_pad(f" {doing}", _DOING + 1, style=style))
-        if self.holds:
-            line.append(_pad(holds, _HOLDS + 1, right=True))
-        if self.strip:
-            line.append("  ").append(strip)
-        for count in counts if self.counts else ():
-            line.append(_pad(count, 6, right=True))
-        return line
+def _line(widths: Sequence[int], cells: Sequence[str | Text], style: str = "") -> Text:
+    """A line with a value in each column; the style is that of the first two."""
+    line = Text(no_wrap=True)
+    for column, (width, cell) in enumerate(zip(widths, cells, strict=False)):
+        if width:
+            align: AlignMethod = "left" if column in (0, 1, 3) else "right"
+            line.append("  " * (column == 3))
+            line.append(_pad(cell, width, align, style if column < 2 else ""))
+    return line
 
 
 def _lanes(frame: Frame, width: int, room: int) -> list[Text]:
@@ -210,56 +180,51 @@ def _lanes(frame: Frame, width: int, room: int) -> list[Text]:
         return []
     has_legend = room >= 8
     spare = room - 2 - has_legend
-    lanes = list(frame.lanes)
-    folded: list[Lane] = []
+    lanes, folded = list(frame.lanes), list[Lane]()
     if len(lanes) > spare:
-        lanes, folded = _fold(lanes, max(0, spare - (2 if spare >= 8 else 1)))
-    columns = _Columns.of([*lanes, frame.system], width)
-    step_us = _step(frame.us, columns.strip)
-    span = f"last {columns.strip * step_us / 1e6:.0f} s, {step_us / 1e6:g} s a cell"
-    span_text = _pad(span, columns.strip)
-    lines = [columns.line("agent", "now", "holds", span_text, "turns", "sent", "fails")]
+        # First are those of present and active agents. Whatever else would be worth a place, the
+        # latest failure for instance, changes too often to be followed with the eye.
+        ranked = sorted(lanes, key=lambda lane: (lane.state == TimeMark.ABSENT, lane.turns == 0))
+        chosen = {lane.name for lane in ranked[: max(0, spare - (2 if spare >= 8 else 1))]}
+        folded = [lane for lane in lanes if lane.name not in chosen]
+        lanes = [lane for lane in lanes if lane.name in chosen]
+    widths = _widths([*lanes, frame.system], width)
+    # Doubled, not grown by a little: so the picture jumps seldom.
+    step_us, cells = 250_000, widths[3]
+    while cells and step_us * cells < min(frame.us, LOOK_BACK_US):
+        step_us *= 2
+    span = f"last {cells * step_us / 1e6:.0f} s, {step_us / 1e6:g} s a cell"
+    lines = [_line(widths, ("agent", " now", "holds", span, "turns", "sent", "fails"))]
     lines[0].stylize("dim")
-    lines += [_lane(lane, frame.us, columns, step_us) for lane in lanes]
+    lines += [_lane(lane, frame.us, widths, step_us) for lane in lanes]
     if folded:
         deeds = Counter(_doing(lane) for lane in folded)
         counts = ", ".join(f"{n} {state}" for state, n in deeds.most_common())
-        lines.append(fit_text(f"{len(folded)} more: {counts}", width))
+        lines.append(_fit(f"{len(folded)} more: {counts}", width))
         states = Counter(lane.state for lane in folded)
         if spare >= 8:
             bar = "".join(state * states[state] for state in TimeMark.STATES[::-1])
-            lines.append(fit_text(f"  {bar}", width))
+            lines.append(_fit(f"  {bar}", width))
     doing = "over" if frame.outcome else "watching"
-    marks = strip(frame.system.marks, frame.us, columns.strip, step_us)
-    lines.append(columns.line("system", doing, f"{frame.moving:,}" if frame.moving else "-", marks))
+    marks = _strip(frame.system.marks, frame.us, cells, step_us)
+    moving = f"{frame.moving:,}" if frame.moving else "-"
+    lines.append(_line(widths, ("system", f" {doing}", moving, marks)))
     if has_legend:
         legends = LEGENDS[: 2 if room - len(lines) > 2 else 1]
-        lines += [fit_text(legend, width, "dim") for legend in legends]
-    return [_fit_line(line, width) for line in lines[:room]]
+        lines += [_fit(legend, width, "dim") for legend in legends]
+    return [_fit(line, width) for line in lines[:room]]
 
 
-def _fold(lanes: list[Lane], most: int) -> tuple[list[Lane], list[Lane]]:
-    """Split lanes: the first lanes of present and active agents, in order, and the others.
-
-    Whatever else would be worth a place, the latest failure for instance, changes too often to
-    be followed with the eye.
-    """
-    ranked = sorted(lanes, key=lambda lane: (lane.state == TimeMark.ABSENT, lane.turns == 0))
-    chosen = {lane.name for lane in ranked[:most]}
-    folded = [lane for lane in lanes if lane.name not in chosen]
-    return [lane for lane in lanes if lane.name in chosen], folded
-
-
-def _lane(lane: Lane, us: int, columns: _Columns, step_us: int) -> Text:
+def _lane(lane: Lane, us: int, widths: Sequence[int], step_us: int) -> Text:
     doing = _doing(lane)
     if lane.state in (TimeMark.BUSY, TimeMark.HOLDS):
         doing += f" {seconds(max(0, us - lane.since_us))}"
     style = "dim" if lane.state == TimeMark.ABSENT else ""
     style = "bold red" if doing.startswith("failed") else style
-    marks = strip(lane.marks, us, columns.strip, step_us)
+    marks = _strip(lane.marks, us, widths[3], step_us)
     counts = [f"{count:,}" for count in (lane.turns, lane.sent, lane.fails)]
     holds = f"{lane.holds:,}" if lane.holds else "-"
-    return columns.line(name(lane.name), doing, holds, marks, *counts, style=style)
+    return _line(widths, (name(lane.name), f" {doing}", holds, marks, *counts), style)
 
 
 def _doing(lane: Lane) -> str:
@@ -271,16 +236,7 @@ def _doing(lane: Lane) -> str:
 # --- time lines ---------------------------------------------------------------------------------
 
 
-def _step(us: int, cells: int) -> int:
-    """The time of a cell, doubled whenever the time line is full."""
-    # Doubled, not grown by a little: so the picture jumps seldom.
-    step = 250_000
-    while cells and step * cells < min(us, LOOK_BACK_US):
-        step *= 2
-    return step
-
-
-def strip(marks: Iterable[tuple[int, str]], us: int, cells: int, step_us: int) -> Text:
+def _strip(marks: Iterable[tuple[int, str]], us: int, cells: int, step_us: int) -> Text:
     """A time line up to a moment, of the whole run if there is room.
 
     Args:
