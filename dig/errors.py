@@ -250,3 +250,12 @@ def file_errors(path: Path, action: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise SettingsError(f"{path} cannot be {action}: {error.strerror or error}") from None
+
+
+@contextmanager
+def trace_errors(path: Path, action: str = "read") -> Iterator[None]:
+    """Raise an OSError of the block as a TraceError: `PATH: cannot be ACTION: reason`."""
+    try:
+        yield
+    except OSError as error:
+        raise TraceError(path, None, f"cannot be {action}: {error.strerror or error}") from None

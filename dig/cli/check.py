@@ -208,7 +208,7 @@ def _write_baseline(path: Path, report: "CheckReport") -> None:
 
 def _print(options: GateOptions, report: "CheckReport") -> None:
     from dig.show.gate import junit, reports
-    from dig.traces.journal.durable_files import cannot, write_output
+    from dig.traces.journal.durable_files import journal_errors, write_output
 
     formats: dict[str, Callable[[CheckReport], Iterator[str]]] = {
         "text": reports.text_lines,
@@ -228,10 +228,8 @@ def _print(options: GateOptions, report: "CheckReport") -> None:
             for part, failure in verdict.run.failures.items():
                 warn(f"{verdict.run.path}: {reports.failure_text(part, failure)}")
     if options.out is not None:
-        try:
+        with journal_errors("write", options.out):
             write_output(options.out, "".join(f"{line}\n" for line in render(report)).encode())
-        except OSError as error:
-            raise cannot("write", options.out, error) from None
         render = reports.text_lines
     is_meant = render is reports.github_lines  # its lines are commands
     for line in render(report):

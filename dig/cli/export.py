@@ -32,7 +32,7 @@ def export(
     Without -o, the format `otlp` sends them. Exit status 1 if something could not be delivered.
     """
     from dig.traces.interchange.exports import Export, writer
-    from dig.traces.journal.durable_files import cannot, write_output
+    from dig.traces.journal.durable_files import journal_errors, write_output
 
     if format == "otlp" and out is None:
         raise typer.Exit(_send(run, endpoint, service_per_agent))
@@ -46,10 +46,8 @@ def export(
             getattr(sys.stdout, "unguarded", sys.stdout).write(piece)  # each form escapes lines
         return
     text = "".join(pieces)  # all of it, before there is a file
-    try:
+    with journal_errors("write", out):
         write_output(out, text.encode())
-    except OSError as error:
-        raise cannot("write", out, error) from None
 
 
 def _send(file: Path, endpoint: str | None, service_per_agent: bool) -> int:

@@ -192,14 +192,12 @@ def init(
     All of it is commented out, so the file changes nothing until a line is taken in. It goes to
     `--config` of commands, and to `policy=` of `dig.wrap`.
     """
-    from dig.traces.journal.durable_files import cannot, write_file
+    from dig.traces.journal.durable_files import journal_errors, write_file
 
     if file.exists():
         raise SettingsError(f"{file} is there already; name another one")
-    try:
+    with journal_errors("write", file):
         write_file(file, "".join(f"{line}\n" for line in _settings_lines()).encode(), mode=0o666)
-    except OSError as error:
-        raise cannot("write", file, error) from None
     print(f"{safe_text(file)}: all lines are comments; take in what you need")
 
 

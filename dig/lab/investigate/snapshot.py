@@ -20,7 +20,7 @@ from typing import Any
 
 from dig._util.files import read_file
 from dig._util.text import first_wrong, name
-from dig.errors import SettingsError, TraceError
+from dig.errors import SettingsError, TraceError, trace_errors
 
 from .beliefs import Alert, Fact, Neighbour, Window
 
@@ -287,10 +287,8 @@ def _read(path: Path, shape: Any) -> Any:
         return None
     if not path.is_file():
         raise TraceError(path, None, "is no file")
-    try:
+    with trace_errors(path):
         data = read_file(path)
-    except OSError as error:
-        raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
     return _parse(path, None, data, _adapter(shape))
 
 
@@ -300,20 +298,17 @@ def _lines(path: Path) -> Iterator[EvidenceLine]:
     if not path.is_file():
         raise TraceError(path, None, "is no file")
     adapter = _adapter(EvidenceLine)
-    try:
-        with path.open("rb") as file:
-            number = 0
-            # Bounded, since a file without line ends would be read into memory at once.
-            while line := file.readline(MOST_LINE_BYTES + 1):
-                number += 1
-                if number > MOST_LINES:
-                    raise TraceError(path, number, f"is more than {MOST_LINES:,} lines")
-                if len(line) > MOST_LINE_BYTES:
-                    raise TraceError(path, number, f"is longer than {MOST_LINE_BYTES:,} bytes")
-                if line.strip():
-                    yield _parse(path, number, line, adapter)
-    except OSError as error:
-        raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
+    with trace_errors(path), path.open("rb") as file:
+        number = 0
+        # Bounded, since a file without line ends would be read into memory at once.
+        while line := file.readline(MOST_LINE_BYTES + 1):
+            number += 1
+            if number > MOST_LINES:
+                raise TraceError(path, number, f"is more than {MOST_LINES:,} lines")
+            if len(line) > MOST_LINE_BYTES:
+                raise TraceError(path, number, f"is longer than {MOST_LINE_BYTES:,} bytes")
+            if line.strip():
+                yield _parse(path, number, line, adapter)
 
 
 def _adapter(shape: Any) -> Any:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from dig._util.files import open_file, read_file
-from dig.errors import RecordError, TraceError
+from dig.errors import RecordError, TraceError, trace_errors
 from dig.graph.behaviour import (
     MARKS,
     ActivationEnd,
@@ -68,11 +68,9 @@ def write(behaviour: Behaviour, path: Path) -> None:
     Raises:
         TraceError: It cannot be written.
     """
-    try:
+    with trace_errors(path, "written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_output(path, "".join(f"{line}\n" for line in lines(behaviour)).encode())
-    except OSError as error:
-        raise TraceError(path, None, f"cannot be written: {error.strerror or error}") from None
 
 
 def read(path: Path) -> Behaviour:

@@ -17,7 +17,7 @@ from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.graph.words import seconds
 from dig.show.cause import KnownCause
-from dig.traces.journal.durable_files import cannot, write_output
+from dig.traces.journal.durable_files import journal_errors, write_output
 
 from . import palette
 from .graph_panel import GraphPanel, badge, flag, lane_name
@@ -108,10 +108,8 @@ class Drawing:
             data = self.svg().encode()
         else:
             data = raster(self.scene, "png" if form == ".png" else "pdf")
-        try:
+        with journal_errors("write", path):
             write_output(path, data)
-        except OSError as error:
-            raise cannot("write", path, error) from None
 
     _repr_svg_ = svg  # for notebooks
 

@@ -21,7 +21,7 @@ from dig._util.files import read_file
 from dig._util.text import first_wrong
 from dig.detectors.finding import FindingKind
 from dig.errors import SettingsError
-from dig.traces.journal.durable_files import cannot, write_output
+from dig.traces.journal.durable_files import journal_errors, write_output
 
 
 class _Entry(BaseModel):
@@ -98,8 +98,6 @@ def write_baseline(path: Path, kinds: Iterable[FindingKind]) -> int:
     text = (
         f'{{"version": 1, "known": [\n  {body}\n]}}\n' if rows else '{"version": 1, "known": []}\n'
     )
-    try:
+    with journal_errors("write", path):
         write_output(path, text.encode())
-    except OSError as error:
-        raise cannot("write", path, error) from None
     return len(known)

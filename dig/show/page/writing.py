@@ -9,7 +9,7 @@ from typing import Any
 from dig._util.text import safe_text
 from dig.show.cause import KnownCause
 from dig.show.compare.difference import first_difference
-from dig.traces.journal.durable_files import cannot, write_file, write_output
+from dig.traces.journal.durable_files import journal_errors, write_file, write_output
 from dig.traces.journal.reader import feed_records, read_lines
 
 from .about import page_head
@@ -88,10 +88,8 @@ def write_page(head: dict[str, Any], rows: list[Row], out: Path) -> Report:
 
 
 def _write(path: Path, data: bytes, *, is_named: bool) -> None:
-    try:
+    with journal_errors("write", path):
         write_output(path, data) if is_named else write_file(path, data)
-    except OSError as error:
-        raise cannot("write", path, error) from None
 
 
 def comparison(run: Path, twin: Path, runs: str) -> bytes:

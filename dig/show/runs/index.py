@@ -16,7 +16,7 @@ from typing import Any
 
 from dig._util.files import read_file, stored_path
 from dig._version import __version__
-from dig.errors import TraceError
+from dig.errors import trace_errors
 from dig.traces.journal.durable_files import write_file
 from dig.traces.journal.journal import RESULT, SIDE
 from dig.traces.journal.segments import TRACE, is_run, segments
@@ -71,15 +71,13 @@ def run_paths(folder: Path) -> list[Path]:
     Raises:
         TraceError: There is no such directory.
     """
-    try:
+    with trace_errors(folder):
         return sorted(
             path
             for path in folder.iterdir()
             if not path.name.startswith(".")
             and (path.is_file() if path.name.endswith(_SUFFIX) else is_run(path))
         )
-    except OSError as error:
-        raise TraceError(folder, None, f"cannot be read: {error.strerror or error}") from None
 
 
 def _stamp(path: Path) -> str:

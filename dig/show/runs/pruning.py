@@ -20,7 +20,7 @@ from pathlib import Path
 from dig._util.files import GZIP, checksum, open_file
 from dig._util.redaction import masking_logger
 from dig.errors import SettingsError, file_errors
-from dig.traces.journal.durable_files import MODE, cannot, sync_file
+from dig.traces.journal.durable_files import MODE, cannot, journal_errors, sync_file
 from dig.traces.journal.journal import RESULT, SIDE
 from dig.traces.journal.locking import lock
 from dig.traces.journal.recovery import is_own_journal
@@ -133,11 +133,9 @@ def remove(run: StoredRun) -> bool:
             return False
         # Renamed first: a removal that is interrupted leaves nothing that looks like a run.
         grave = run.path.with_name(f".removed-{run.path.name}-{secrets.token_hex(3)}")
-        try:
+        with journal_errors("remove", run.path):
             run.path.rename(grave)
             shutil.rmtree(grave)  # it follows no link
-        except OSError as error:
-            raise cannot("remove", run.path, error) from None
     age = (time.time() - run.ended_s) / _DAY_S
     logger.info("dig: removed %s: %.0f days old, %.1f MB", run.path, age, run.size / 1e6)
     return True

@@ -189,8 +189,7 @@ def follow_run(path: Path) -> tuple[RunSummary, RunFollower]:
     follower = RunFollower(standard())
     graph, waits = follower.graph, _Waits(follower.graph)
     recorded, detected, heals = _FindingCounts(), _FindingCounts(), Counter[str]()
-    state = stored_state(path)
-    problem = None
+    state, problem = stored_state(path), ""
     try:
         # Record by record, and none is kept: a list of runs must not need the memory of a run.
         for record in read_records(path, payloads=False):
@@ -211,16 +210,15 @@ def follow_run(path: Path) -> tuple[RunSummary, RunFollower]:
         worths[kind] += number
     finish, first = graph.finished, graph.run if graph.t >= 0 else None
     names = graph.history.agent_names
-    outcome = finish.outcome if finish else None
-    if not finish and state == "cut off" and result.get("outcome") in records.OUTCOMES:
-        outcome = result["outcome"]  # the run went on without its journal
+    later = result.get("outcome") if state == "cut off" else None  # it went on without its journal
+    outcome = finish.outcome if finish else later if later in records.OUTCOMES else None
     texts = {key: value for key, value in side.items() if isinstance(value, str)}
     score, sums = result.get("score"), follower.costs.sums
     answers = stored_answers(path, follower.so_far, score, sums=sums)
     summary = RunSummary(
         path=str(path),
         state="ended" if finish and not problem else state,
-        problem=problem,
+        problem=problem or None,
         run=first.run if first else texts.get("run"),
         task=first.task if first and first.task is not None else side.get("task"),
         seed=first.seed if first else side.get("seed"),

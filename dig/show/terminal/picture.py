@@ -89,7 +89,7 @@ def ascii_only(line: Text, encoding: str) -> Text:
 
 
 def _fit(text: str | Text, width: int, style: str = "") -> Text:
-    """Text cut to a width, with a sign that it was."""
+    """Text cut to a width; a cut text ends in an ellipsis."""
     line = text.copy() if isinstance(text, Text) else Text(text, style)
     line.no_wrap = True
     line.truncate(width, overflow="ellipsis")
@@ -164,7 +164,7 @@ def _widths(lanes: Iterable[Lane], width: int) -> list[int]:
 
 
 def _line(widths: Sequence[int], cells: Sequence[str | Text], style: str = "") -> Text:
-    """A line with a value in each column; the style is that of the first two."""
+    """A line with a value in each column, the first two of them in a style."""
     line = Text(no_wrap=True)
     for column, (width, cell) in enumerate(zip(widths, cells, strict=False)):
         if width:

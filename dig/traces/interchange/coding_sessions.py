@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from dig._util.files import open_file, read_file
-from dig.errors import TraceError
+from dig.errors import TraceError, trace_errors
 from dig.graph.records import Record
 
 from .scribe import Guesses
@@ -129,23 +129,20 @@ def _ordered(path: Path, guesses: Guesses, mixed: set[Path]) -> Iterator[Node]:
 def _rows(path: Path, guesses: Guesses) -> Iterator[Node]:
     """The rows of a file, each once; half a row at the end is left out."""
     seen: set[str] = set()
-    try:
-        with open_file(path) as file:
-            for number, line in enumerate(iter(lambda: file.readline(MOST_BYTES + 1), b""), 1):
-                try:
-                    row = json.loads(line.decode("utf-8-sig")) if line.strip() else {}
-                except (ValueError, RecursionError) as error:
-                    if not line.endswith(b"\n") and len(line) <= MOST_BYTES:
-                        guesses.note("a half row at the end of a file was left out", path.name)
-                        return
-                    reason = f"is no JSON, or too long: {str(error)[:100]}"
-                    raise TraceError(path, number, reason) from None
-                uuid = row.get("uuid") if isinstance(row, dict) else None
-                if isinstance(row, dict) and (uuid is None or str(uuid) not in seen):
-                    seen.update([str(uuid)] if uuid is not None else ())
-                    yield row
-    except OSError as error:
-        raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
+    with trace_errors(path), open_file(path) as file:
+        for number, line in enumerate(iter(lambda: file.readline(MOST_BYTES + 1), b""), 1):
+            try:
+                row = json.loads(line.decode("utf-8-sig")) if line.strip() else {}
+            except (ValueError, RecursionError) as error:
+                if not line.endswith(b"\n") and len(line) <= MOST_BYTES:
+                    guesses.note("a half row at the end of a file was left out", path.name)
+                    return
+                reason = f"is no JSON, or too long: {str(error)[:100]}"
+                raise TraceError(path, number, reason) from None
+            uuid = row.get("uuid") if isinstance(row, dict) else None
+            if isinstance(row, dict) and (uuid is None or str(uuid) not in seen):
+                seen.update([str(uuid)] if uuid is not None else ())
+                yield row
 
 
 def _take(session: Talks, talk: Talk, row: Node) -> None:

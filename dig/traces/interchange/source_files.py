@@ -8,7 +8,7 @@ from typing import Any
 
 from dig._util.files import open_file
 from dig._util.json_text import parse
-from dig.errors import RecordError, TraceError
+from dig.errors import RecordError, TraceError, trace_errors
 
 MOST_BYTES = 256 * 1024 * 1024
 """The largest file that is held in memory as a whole."""
@@ -23,11 +23,8 @@ def head_of(path: Path) -> str:
     Raises:
         TraceError: The file cannot be read.
     """
-    try:
-        with open_file(path) as file:
-            return file.read(HEAD_BYTES).decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
-    except OSError as error:
-        raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
+    with trace_errors(path), open_file(path) as file:
+        return file.read(HEAD_BYTES).decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
 
 
 def read_text(path: Path) -> str:
@@ -36,17 +33,15 @@ def read_text(path: Path) -> str:
     Raises:
         TraceError: The file cannot be read, is too long, or is not UTF-8.
     """
+    with trace_errors(path), open_file(path) as file:
+        # One byte more than allowed tells a file that is too long.
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise TraceError(path, None, f"is longer than {MOST_BYTES} bytes")
     try:
-        with open_file(path) as file:
-            # One byte more than allowed tells a file that is too long.
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise TraceError(path, None, f"is longer than {MOST_BYTES} bytes")
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise TraceError(path, None, f"is not UTF-8 (byte {error.start})") from None
-    except OSError as error:
-        raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
 
 
 def read_json(path: Path) -> Any:

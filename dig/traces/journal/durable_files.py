@@ -8,7 +8,8 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -109,11 +110,9 @@ def mark(path: Path) -> None:
     Raises:
         JournalError: The file cannot be made.
     """
-    try:
+    with journal_errors("make", path):
         # Without `O_EXCL`: the mark may be there already.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, MODE))
-    except OSError as error:
-        raise cannot("make", path, error) from None
 
 
 def is_full(error: OSError) -> bool:
@@ -135,3 +134,12 @@ def cannot(verb: str, path: Path, error: OSError) -> JournalError:
         error: The reason.
     """
     return JournalError(f"cannot {verb} {path}: {error.strerror or error}")
+
+
+@contextmanager
+def journal_errors(verb: str, path: Path) -> Iterator[None]:
+    """Raise an OSError of the block as a JournalError: `cannot VERB PATH: reason`."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot(verb, path, error) from None

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from dig.errors import JournalError, StopRunError
 
 from .appending import Appending
-from .durable_files import DiskFull, cannot, is_full, mark
+from .durable_files import DiskFull, cannot, is_full, journal_errors, mark
 
 EXCHANGES = "exchanges.jsonl"
 INCOMPLETE = ".incomplete"
@@ -48,10 +48,8 @@ def exchanges(
         yield
         return
     path = directory / EXCHANGES
-    try:
+    with journal_errors("make", path):
         file = Appending(path, None, os.write, is_new=not path.exists())
-    except OSError as error:
-        raise cannot("make", path, error) from None
     keep = _ExchangeWriter(file, disk_full)
     for model in models:
         model.keep = keep

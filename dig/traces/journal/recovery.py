@@ -23,7 +23,7 @@ from dig.errors import JournalError, RecordError, TraceError
 from dig.graph.chain import Chain, is_journal
 from dig.graph.records import Emit, End
 
-from .durable_files import MODE, cannot, sync_file
+from .durable_files import MODE, cannot, journal_errors, sync_file
 from .journal import SIDE
 from .locking import is_abandoned, is_being_written
 from .reader import read_records, trace_path
@@ -235,10 +235,8 @@ def _set_aside(prefix: _Prefix, size: int) -> tuple[Path, ...]:
     for path in reversed(prefix.later):
         aside, file = _make_aside(path)
         os.close(file)
-        try:
+        with journal_errors("move", path):
             path.replace(aside)
-        except OSError as error:
-            raise cannot("move", path, error) from None
         moved.insert(0, aside)
     return (_cut(prefix.file, prefix.end), *moved) if size else tuple(moved)
 
@@ -246,7 +244,7 @@ def _set_aside(prefix: _Prefix, size: int) -> tuple[Path, ...]:
 def _cut(path: Path, end: int) -> Path:
     """Move all from a byte on to a new file; after a crash in between both have the bytes."""
     aside, copy = _make_aside(path)
-    try:
+    with journal_errors("write", path):
         with path.open("r+b") as file, open(copy, "wb") as torn:
             file.seek(end)
             shutil.copyfileobj(file, torn, 1 << 20)
@@ -255,8 +253,6 @@ def _cut(path: Path, end: int) -> Path:
             sync_file(path.parent)
             file.truncate(end)
         sync_file(path)
-    except OSError as error:
-        raise cannot("write", path, error) from None
     return aside
 
 
