@@ -26,7 +26,7 @@ from dig.traces.run import RecordedRun
 from .accounting import PAYLOADS, Accounting, TaskParts
 from .milestones import Milestone, part_milestones
 from .miscounts import Miscounts, flaws
-from .number_ranges import Range, Ranges, common, merge
+from .number_ranges import Range, Ranges, intersection, length, merge
 from .task import Mistake, Score
 
 Part = Annotated[list[int], Field(description="[start, stop]", min_length=2, max_length=2)]
@@ -122,48 +122,51 @@ class FrequencyTask:
             counts = self._read_counts(answer)
         except ValueError as error:
             return Score(False, reason=str(error))
-        errors = self._errors(counts, None if part is None else (part,))
-        rmse = hypot(*errors) / sqrt(len(self.values))
         target = part or (0, self.size)
-        covered = _count_covered(answer, target)
-        is_complete = None if covered is None else covered == target[1] - target[0]
-        says, wrong = self._judge(errors, target[1] - target[0], covered)
+        rmse = hypot(*self._errors(counts, (target,))) / sqrt(len(self.values))
+        covers = _covers(answer, target)
+        is_complete = None if covers is None else covers == (target,)
+        says, wrong = self._judge(counts, target, covers)
         return Score(True, rmse, complete=is_complete, says=says, wrong=wrong)
 
-    def _judge(self, errors: list[float], size: int, covered: int | None) -> tuple[str, float]:
+    def _judge(
+        self, counts: Mapping[str, float], target: Range, covers: Ranges | None
+    ) -> tuple[str, float]:
         """A score in words, and the share of the elements that are counted wrong.
 
         Args:
-            errors: The error of each count.
-            size: The number of elements that were to be counted.
-            covered: The number of elements that the answer covers, if it says so.
+            counts: The counts in the answer.
+            target: The part that was to be counted.
+            covers: The parts of it that the answer covers, if it says so.
         """
-        less, more, swapped = flaws(errors)
-        wrong = (max(more, less) + swapped) / size
-        uncovered = size - (size if covered is None else covered)
-        is_apart = less >= uncovered > 0
-        # Elements without a part are told apart from elements left out of covered parts.
-        parts = {"are missing from it": less - uncovered if is_apart else less,
-                 "are counted too much": more, "stand at a wrong value": swapped}  # fmt: skip
+        size, claims_all = target[1] - target[0], covers == (target,)
+        covers = (target,) if covers is None else covers
+        covered = length(covers)
+        uncovered = size - covered
+        # A surplus would cancel against what the missing parts lack, so the covered ones are
+        # judged alone, unless more was counted than they have.
+        is_apart = uncovered > 0 and sum(counts.values()) <= covered
+        less, more, swapped = flaws(self._errors(counts, covers if is_apart else (target,)))
+        wrong = (max(more, less) + swapped + is_apart * uncovered) / size
+        parts = {"are missing from it": less, "are counted too much": more,
+                 "stand at a wrong value": swapped}  # fmt: skip
         texts = [
             f"{number:{',.0f' if number >= 1 else '.2g'}} {flaw}"
             for flaw, number in parts.items() if number > 0
         ]  # fmt: skip
         reach = f"It covers only {covered:,} of {size:,} {self.unit}" if uncovered else ""
         if is_apart:
-            quality = f"of these {join_clauses(texts)}" if texts else "these right"
+            quality = join_clauses(texts).replace(" ", " of these ", 1) or "these right"
             return f"{reach}, and {quality}.", wrong
         if not texts:
             return f"It counts all {size:,} {self.unit} right.", 0.0
-        claim = ", although it says that it covers all" if covered == size and less > more else ""
+        claim = ", although it says that it covers all" if claims_all and less > more else ""
         says = f"Of {size:,} {self.unit} {join_clauses(texts)}{claim}."
         return f"{reach}. {says}" if reach else says, wrong
 
-    def _errors(self, counts: Mapping[str, float], parts: Ranges | None) -> list[float]:
-        """The error of each count about some parts; ``None``: about all of the data."""
-        truth = self._truth
-        if parts is not None:
-            truth = Counter(value for part in parts for value in self._value_of[slice(*part)])
+    def _errors(self, counts: Mapping[str, float], parts: Ranges) -> list[float]:
+        """The error of each count about some parts."""
+        truth = Counter(value for part in parts for value in self._value_of[slice(*part)])
         return [counts.get(str(value), 0.0) - truth[value] for value in self.values]
 
     def target(self) -> list[object]:
@@ -245,13 +248,13 @@ def _tools(data: tuple[Any, ...], most: int, unit: str) -> Mapping[str, Tool]:
     return MappingProxyType({"size": size, "split": split, "raw_data": raw_data})
 
 
-def _count_covered(answer: object, target: Range) -> int | None:
-    """The number of elements of a part that an answer covers; ``None``: the answer does not say."""
+def _covers(answer: object, target: Range) -> Ranges | None:
+    """The parts of a part that an answer covers; ``None``: the answer does not say."""
     covers = answer.get("covers") if isinstance(answer, Mapping) else None
     if not isinstance(covers, list):
         return None
     try:
-        return common(merge(_bounds(part, target[1]) for part in covers), (target,))
+        return intersection(merge(_bounds(part, target[1]) for part in covers), (target,))
     except ValueError:
         return None
 

@@ -137,6 +137,25 @@ def test_a_score_says_how_good_the_answer_is_with_its_scale(
 
 
 @pytest.mark.parametrize(
+    ("misread", "says", "wrong"),
+    [
+        (0, "It covers only 400 of 1,000 elements, and these right.", 0.6),
+        (7, "It covers only 400 of 1,000 elements, and 7 of these stand at a wrong value.", 0.607),
+    ],
+)
+def test_the_covered_part_of_an_answer_is_judged_by_its_own_truth(
+    misread: int, says: str, wrong: float
+) -> None:
+    """The missing parts lack so many of each value that a surplus of one cancels against them."""
+    task = CountFrequency(1000, 3)
+    counts = Counter(everything(task)[:400])
+    counts[0] += misread
+    counts[1] -= misread
+    score = task.score({"counts": counts, "covers": [[0, 400]]})
+    assert (score.says, score.wrong) == (says, pytest.approx(wrong))
+
+
+@pytest.mark.parametrize(
     ("covers", "complete"),
     [
         ([[0, 1000]], True), ([[500, 1000], [0, 500]], True), ([[0, 600], [400, 1000]], True),
