@@ -92,8 +92,10 @@ def first_wrong(error: ValidationError) -> tuple[str, str]:
     return ".".join(map(str, first["loc"])), first["msg"]
 
 
-def join_clauses(parts: Sequence[str]) -> str:
-    """Clauses or names as one text: `a, b and c`."""
+def join_clauses(parts: Sequence[str], most: int | None = None) -> str:
+    """Clauses or names as one text: `a, b and c`, or with `most` 1 `a and 2 more`."""
+    if most is not None and len(parts) > most:
+        parts = [*parts[:most], f"{len(parts) - most} more"]
     return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 

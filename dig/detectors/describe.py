@@ -10,7 +10,7 @@ a record: an unknown part is shown as it is, on one line and cut.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -28,6 +28,7 @@ from dig._util.text import (
 from dig.errors import PART_ERRORS
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import HANDOFF, FindingRow, Limits, base_name
+from dig.graph.state import EventState
 from dig.graph.words import MOST_NAMED, seconds
 
 from .finding import MOST_EVIDENCE, SEVERITIES, Explanation, Finding, Severity, texts_in
@@ -258,19 +259,31 @@ def loss_text(graph: InteractionGraph, event: str, them: str = "") -> str:
     return f"{cut(agents, most=MOST_NAMED)} threw {them or work} away"
 
 
-def missing_text(graph: InteractionGraph, unresolved: Any, uncovered: Any) -> str:
+def missing_text(graph: InteractionGraph, answer: str, unresolved: Any, uncovered: Any) -> str:
     """The missing work of an answer: the place, or the agents; empty: none is missing.
 
     Args:
         graph: The graph of the run.
+        answer: The answer.
         unresolved: The open work, as the evidence of ET has it.
         uncovered: The work that is not open and not in the answer, likewise.
     """
     if open_work := count_open(graph, unresolved):
-        (agent, number), *further = open_work.most_common(MOST_NAMED)
-        were = f"{counted(number, 'message')} {'was' if number == 1 else 'were'}"
-        lying = [f"{were} still in front of {agent}", *(f"{n:,} of {a}" for a, n in further)]
-        return f", while {join_clauses(lying)}"
+        submitter, unread = count_unread(graph, answer, unresolved)
+        seen = [event for turn in graph.running.values() for event in turn.input_ids]
+        working = count_open(graph, [event for event in seen if event in unresolved])
+        del open_work[submitter], working[submitter]
+        waiting = open_work - working
+        clauses = {
+            f"{_list_team(graph, working, submitter)} {_were(len(working))} still at work on "
+            f"{counted(working.total(), 'message')}": working,
+            f"{counted(waiting.total(), 'message')} {_were(waiting.total())} still in front of "
+            f"{_list_team(graph, waiting, submitter)}": waiting,
+            f"{counted(unread.total(), 'message')}{' of ' * any(unread)}"
+            f"{_list_team(graph, unread, submitter)} {_were(unread.total())} still unread by "
+            f"{submitter}": unread,
+        }
+        return f", while {join_clauses([text for text, numbers in clauses.items() if numbers])}"
     ids = [*map(str, uncovered)] if isinstance(uncovered, Sequence) else []
     numbers = [n for event in ids if (n := graph.history.event(event)) is not None]
     agents = cut(_agents(filter(None, map(graph.history.sender, numbers))), most=MOST_NAMED)
@@ -283,9 +296,35 @@ def missing_text(graph: InteractionGraph, unresolved: Any, uncovered: Any) -> st
 
 def count_open(graph: InteractionGraph, events: Any) -> Counter[str]:
     """The number of the open events in front of each agent, or on the way to the agent."""
+    places = [(*state.copies, *state.flight) for state in _states(graph, events)]
+    return Counter(agent for agents in places for agent in _agents(agents))
+
+
+def _states(graph: InteractionGraph, events: Any) -> list[EventState]:
     ids = [*map(str, events)] if isinstance(events, Sequence) else []
-    states = [graph.event(event) for event in ids if graph.knows(event)]
-    return Counter(a for state in states for a in _agents((*state.copies, *state.flight)))
+    return [graph.event(event) for event in ids if graph.knows(event)]
+
+
+def count_unread(graph: InteractionGraph, answer: str, unresolved: Any) -> tuple[str, Counter[str]]:
+    """The agent of an answer, and the senders of the open work in front of it."""
+    h = graph.history
+    states = _states(graph, unresolved)
+    n = h.event(answer)
+    submitter = name(base_name((n is not None and h.sender(n)) or ""))
+    unread = [state for state in states if submitter in _agents((*state.copies, *state.flight))]
+    return submitter, Counter(base_name(h.sender(state.n) or "") for state in unread)
+
+
+def _list_team(graph: InteractionGraph, agents: Collection[str], submitter: str) -> str:
+    """The first of some agents and the number of further ones, or that it is all others."""
+    others = {*_agents(graph.present)} - {submitter}
+    if MOST_NAMED < len(agents) == len(others.intersection(agents)) == len(others):
+        return f"all {len(agents)} others"
+    return join_clauses([name(agent) for agent in agents if agent], MOST_NAMED)
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
 
 
 class LostWork(NamedTuple):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from dig._util.text import counted, join_clauses, name
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import End, base_name
+from dig.graph.words import MOST_NAMED
 
 from .ladder import agents_behind
 
@@ -33,7 +34,8 @@ class Holder(NamedTuple):
         """The deed of the agent, as a predicate in the past."""
         work = counted(self.number, "message")
         if self.waits_for:
-            agents = join_clauses([f"`{name(agent)}`" for agent in self.waits_for[:3]])
+            waits_for = [f"`{name(agent)}`" for agent in self.waits_for]
+            agents = join_clauses(waits_for, MOST_NAMED)
             return f"waited for {agents}, with {work} in front of it"
         return f"left {work} lying"
 

@@ -21,6 +21,7 @@ from dig.graph.words import MOST_REASON, REMARK, healing_kind, moment
 from .describe import (
     SILENCED,
     count_open,
+    count_unread,
     list_lost,
     loss_text,
     missing_text,
@@ -456,7 +457,8 @@ class RunSoFar:
             turns = reversed([*graph.running.values()])
             tally.at_work = {records.base_name(a.agent): a.us_start for a in turns}
             lists = evidence.get("unresolved"), evidence.get("uncovered")
-            tally.plain += missing_text(graph, *lists)
+            tally.unread = count_unread(graph, event, lists[0])[1]
+            tally.plain += missing_text(graph, event, *lists)
         elif pattern == "OE" and (loss := loss_text(graph, event)):
             tally.loss, tally.us = loss, graph.event(event).us_lost
         elif (pattern, finding.stage) == ("FAIL", "request"):

@@ -24,19 +24,19 @@ class PatternTally:
 
     Of the first standstill it has the agents with work in front of them, as they were then; of the
     first lost work the loss, and its moment and that of the latest; of the first early answer the
-    number of messages that were open in front of each agent, the lost ones, and the beginning of
-    the turns in progress by agent.
+    number of messages that were open in front of each agent, of those in front of the agent that
+    answered by sender (`unread`), the lost ones, and the beginning of the turns in progress.
     """
 
     __slots__ = (
         "agents", "at_work", "event", "holders", "loss", "losses", "number", "open_work", "plain",
-        "t", "us", "us_latest",
+        "t", "unread", "us", "us_latest",
     )  # fmt: skip
 
     def __init__(self, finding: Finding | records.FindingRow, plain: str) -> None:
         """Begin with the first finding, without counting."""
         self.t, self.us, self.plain = finding.t, finding.us, plain
-        self.us_latest, self.open_work = 0, Counter[str]()
+        self.us_latest, self.open_work, self.unread = 0, Counter[str](), Counter[str]()
         self.losses: list[LostWork] = []
         self.at_work: dict[str, int] = {}
         subject = finding.subject if isinstance(finding.subject, Mapping) else {}

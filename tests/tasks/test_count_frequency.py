@@ -152,7 +152,8 @@ def test_the_covered_part_of_an_answer_is_judged_by_its_own_truth(
     counts[0] += misread
     counts[1] -= misread
     score = task.score({"counts": counts, "covers": [[0, 400]]})
-    assert (score.says, score.wrong) == (says, pytest.approx(wrong))
+    assert score.says == says
+    assert score.wrong == pytest.approx(wrong)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,56 @@
+"""The facts about a run from which the five answers are written."""
+
+from __future__ import annotations
+
+from dig.detectors import standard
+from dig.detectors.run_so_far import RunSoFar
+from dig.detectors.watch import Watch
+from dig.graph.codec import decode
+from tests.histories import arrive, deliver, emit, end, final, row, start, trace, turn
+from tests.oracle import Row
+
+
+def follow(rows: list[Row]) -> RunSoFar:
+    """A run with the findings that the detectors of today make."""
+    watch = Watch(standard())
+    so_far = RunSoFar(watch.graph)
+    for record in map(decode, rows):
+        so_far(record, watch.feed(record))
+    return so_far
+
+
+def early(agents: str, at_work: str, done: str = "") -> list[Row]:
+    """`a` gives work to all others and answers, when some are at work and some are done."""
+    parts = [f"to_{agent}" for agent in agents[1:]]
+    return trace(
+        arrive(0, "p", None, "a"),
+        turn(0, "u", "a", " ".join(["own", *parts]), p="consume"),
+        [emit(0, part, "u", agent) for part, agent in zip(["own", *parts], agents, strict=True)],
+        [deliver(0, part, agent) for part, agent in zip(["own", *parts], agents, strict=True)],
+        [start(1, "v", "a", "own")],
+        *(
+            turn(1, f"w_{x}", x, f"of_{x}", **{f"to_{x}": "consume"})
+            + arrive(1, f"of_{x}", f"w_{x}", "a")
+            for x in done
+        ),
+        [start(1, f"w_{x}", x, f"to_{x}") for x in at_work],
+        [end(2, "v", "f", own="consume"), final(2, "f", "v"), deliver(2, "f", None)],
+        row(3, "finish", outcome="submitted"),
+        agents=agents,
+    )
+
+
+def test_an_early_answer_names_all_open_work_and_what_lies_unread() -> None:
+    """Work that was handed in is no work that others still had to do."""
+    tally = follow(early("abcdefgh", at_work="defgh", done="b")).raised["error"]["ET"]
+    assert tally.plain.endswith(
+        ", while d, e, f and 2 more were still at work on 5 messages, 1 message was still in front "
+        "of c and 1 message of b was still unread by a"
+    )
+    assert tally.unread == {"b": 1}
+    assert tally.open_work.total() == 7
+
+
+def test_all_others_at_work_are_named_as_such() -> None:
+    tally = follow(early("abcde", at_work="bcde")).raised["error"]["ET"]
+    assert tally.plain.endswith(", while all 4 others were still at work on 4 messages")
