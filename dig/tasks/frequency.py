@@ -19,6 +19,7 @@ from pydantic import Field
 from dig._util.text import join_clauses
 from dig.errors import SettingsError
 from dig.graph.records import Record
+from dig.graph.words import MOST_NAMED
 from dig.monitor.messages import Output
 from dig.runtime.agents import Tool
 from dig.traces.run import RecordedRun
@@ -26,7 +27,7 @@ from dig.traces.run import RecordedRun
 from .accounting import PAYLOADS, Accounting, TaskParts
 from .milestones import Milestone, part_milestones
 from .miscounts import Miscounts, flaws
-from .number_ranges import Range, Ranges, intersection, length, merge
+from .number_ranges import Range, Ranges, intersection, length, merge, missing
 from .task import Mistake, Score
 
 Part = Annotated[list[int], Field(description="[start, stop]", min_length=2, max_length=2)]
@@ -154,15 +155,17 @@ class FrequencyTask:
             f"{number:{',.0f' if number >= 1 else '.2g'}} {flaw}"
             for flaw, number in parts.items() if number > 0
         ]  # fmt: skip
-        reach = f"It covers only {covered:,} of {size:,} {self.unit}" if uncovered else ""
+        gaps = [str([*gap]) for gap in missing(target, covers)]
+        absent = f"{join_clauses(gaps, MOST_NAMED)} {'is' if len(gaps) == 1 else 'are'} missing."
+        reach = f"It covers only {covered:,} of {size:,} {self.unit}" if gaps else ""
         if is_apart:
             quality = join_clauses(texts).replace(" ", " of these ", 1) or "these right"
-            return f"{reach}, and {quality}.", wrong
+            return f"{reach}, and {quality}; {absent}", wrong
         if not texts:
             return f"It counts all {size:,} {self.unit} right.", 0.0
         claim = ", although it says that it covers all" if claims_all and less > more else ""
         says = f"Of {size:,} {self.unit} {join_clauses(texts)}{claim}."
-        return f"{reach}. {says}" if reach else says, wrong
+        return f"{reach}; {absent} {says}" if reach else says, wrong
 
     def _errors(self, counts: Mapping[str, float], parts: Ranges) -> list[float]:
         """The error of each count about some parts."""

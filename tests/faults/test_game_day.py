@@ -227,5 +227,5 @@ def test_calls_at_the_same_time_are_told_apart() -> None:
         return day
 
     acts = [act.what for act in on("asyncio", day).acts]
-    assert sorted(acts)[0].startswith("its answer was delayed by 90 s")
-    assert sum("its call of" in what for what in acts) == 2
+    assert sorted(acts)[-1].startswith("gave an answer that was delayed by 90 s")
+    assert sum("and the call was delayed" in what for what in acts) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -279,6 +280,23 @@ def test_on_the_bus_a_kind_does_the_same(kind: str, backend: str) -> None:
 
 def _told(act: Any) -> tuple[Any, ...]:
     return act.fault, act.agent, act.turn, act.what, act.place
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_an_act_is_a_deed_of_its_agent(kind: str) -> None:
+    """Reports write it behind the name of the agent."""
+    run = replace(STEADY, size=2000)
+    for act in simulated(run, [Fault.parse(f"{kind} {CASES[kind][0]}")]).acts:
+        first = act.what.split()[0]
+        assert first.endswith("ed") or first in _VERBS, act.what
+
+
+_VERBS = {"did", "gave", "hung", "kept", "left", "put", "sent", "threw", "took", "was"}
+
+
+def test_an_agent_that_keeps_the_answer_back_says_how_much_it_took() -> None:
+    (act,) = simulated(STEADY, [Fault(kind="never_submit", target=STEADY.names[0])]).acts[:1]
+    assert re.fullmatch(r"took \d+ messages? and kept the answer back", act.what)
 
 
 ACTS = {

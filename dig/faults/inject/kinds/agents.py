@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import anyio
 
+from dig._util.text import counted
 from dig.detectors.thresholds import MOST_SECONDS
 from dig.faults.inject.injector import (
     ONCE,
@@ -24,6 +25,11 @@ from dig.faults.inject.injector import (
 from dig.graph.records import SYSTEM
 from dig.monitor.messages import Pending
 from dig.runtime.agents import Decision, EventFate, Plan, View
+
+
+def _work_text(view: View) -> str:
+    """The amount of work in front of an agent."""
+    return counted(sum(map(is_work, view.events)), "message")
 
 
 class Stall(Injector):
@@ -126,7 +132,7 @@ class Silent(OnTurn):
 
     def change_decision(self, view: View, decision: Decision, occasion: Occasion) -> Decision:
         """Consume everything, and no more."""
-        occasion.add_act("consumed everything and generated nothing")
+        occasion.add_act(f"took {_work_text(view)} and sent nothing on")
         return Decision.respond(view)
 
     async def faulty_incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
@@ -140,7 +146,7 @@ class Hoard(OnTurn):
 
     def change_decision(self, view: View, decision: Decision, occasion: Occasion) -> Decision:
         """Wait."""
-        occasion.add_act("waited, and kept everything")
+        occasion.add_act(f"left {_work_text(view)} lying")
         return Decision.wait()
 
     async def faulty_incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
@@ -158,7 +164,7 @@ class PassOn(OnTurn):
         work = [event for event in view.events if is_work(event)]
         if not work or not view.others:
             return decision
-        occasion.add_act("passed all work on")
+        occasion.add_act(f"passed {counted(len(work), 'message')} on to other agents")
         to = [occasion.choice(view.others, "to", i) for i in range(len(work))]
         return Decision(
             fates=[
@@ -186,7 +192,7 @@ class SubmitEarly(OnTurn):
         payloads = solutions(view, decision)
         if not payloads or any(output.final for output in decision.outputs):
             return decision
-        occasion.add_act("submitted what it had")
+        occasion.add_act(f"submitted {counted(len(payloads), 'part')}, which was all that it had")
         return Decision.submit(view, occasion.payloads.joined(payloads, view.agent))
 
 
@@ -197,7 +203,7 @@ class NeverSubmit(OnTurn):
         """Remove the answer from the decision."""
         if not any(output.final for output in decision.outputs):
             return decision
-        occasion.add_act("did not submit the answer that it had")
+        occasion.add_act(f"took {_work_text(view)} and kept the answer back")
         return decision.model_copy(update={"outputs": []})
 
     async def incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
@@ -205,7 +211,7 @@ class NeverSubmit(OnTurn):
         answer = await call.proceed()
         if call.caller is not None or not self.should_act(occasion):
             return answer
-        occasion.add_act("did not give the answer that it had")
+        occasion.add_act("kept its answer back")
         return None
 
 
@@ -223,7 +229,7 @@ class DiscardNeeded(Injector):
         for i, event in enumerate(view.events):
             if is_work(event) and self.should_act(occasion, "event", i):
                 self._discarded.append(event.id)
-                occasion.add_act("threw work away")
+                occasion.add_act("threw a message away")
         events = tuple(event for event in view.events if event.id not in self._discarded)
         return replace(view, events=events) if events else view
 
@@ -257,7 +263,7 @@ class IgnoreNotes(Injector):
         self._visible = None
         if not has_notes or not self.should_act(occasion):
             return view
-        occasion.add_act("did not read what the system said")
+        occasion.add_act("did not read the notes of the monitor")
         self._visible = tuple(
             replace(e, notes=(), about=()) for e in view.events if e.sender != SYSTEM
         )

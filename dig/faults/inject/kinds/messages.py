@@ -26,18 +26,18 @@ class Drop(OnMessage):
         # Due after a second and recalled long before that: generated, but never delivered.
         in_flight = Delayed(ToAgents(tuple(message.to)), after_s=1.0)
         policy = Disturbed(Expiring(in_flight, after_s=_MOMENT_S))
-        return self.change_message(message, occasion, "a message was lost", policy=policy)
+        return self.change_message(message, occasion, "sent a message that was lost", policy=policy)
 
     async def faulty_outgoing_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Lose the call."""
-        occasion.add_act(f"its call of {call.agent} was lost")
+        occasion.add_act(f"called {call.agent}, and the call was lost")
         raise TimeoutError(f"no answer from {call.agent}")
 
     async def incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Lose the answer."""
         answer = await call.proceed()
         if self.should_act(occasion):
-            occasion.add_act("its answer was lost")
+            occasion.add_act("gave an answer that was lost")
             raise TimeoutError(f"no answer from {call.agent}")
         return answer
 
@@ -59,18 +59,18 @@ class Delay(OnMessage):
         if not seconds:
             return [message]
         policy = Delayed(message.policy or ToAgents(tuple(message.to)), after_s=seconds)
-        description = f"a message was delayed by {seconds:g} s"
+        description = f"sent a message that was delayed by {seconds:g} s"
         return self.change_message(message, occasion, description, policy=Disturbed(policy))
 
     async def outgoing_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Delay the call."""
-        await self._wait(occasion, f"its call of {call.agent}")
+        await self._wait(occasion, f"called {call.agent}, and the call")
         return await call.proceed()
 
     async def incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Delay the answer."""
         answer = await call.proceed()
-        await self._wait(occasion, "its answer")
+        await self._wait(occasion, "gave an answer that")
         return answer
 
     async def _wait(self, occasion: Occasion, what: str) -> None:
@@ -91,7 +91,7 @@ class Duplicate(OnMessage):
         """Add the copies of the message."""
         copies = [message.model_copy() for _ in range(self.values["copies"])]
         if copies:
-            occasion.add_act(f"a message was sent {1 + len(copies)} times", output=copies[0])
+            occasion.add_act(f"sent a message {1 + len(copies)} times", output=copies[0])
         return [message, *copies]
 
     async def outgoing_call(self, call: AgentCall, occasion: Occasion) -> Any:
@@ -99,7 +99,7 @@ class Duplicate(OnMessage):
         answer = await call.proceed()
         copies = self.values["copies"]
         if copies and self.should_act(occasion):
-            occasion.add_act(f"its call of {call.agent} was made {1 + copies} times")
+            occasion.add_act(f"called {call.agent} {1 + copies} times")
             for _ in range(copies):
                 await call.proceed()
         return answer
@@ -119,14 +119,14 @@ class Misaddress(OnMessage):
         ]
         # Two draws may hit the same agent.
         to = list(dict.fromkeys(wrong))
-        return self.change_message(message, occasion, "a message went to the wrong agent", to=to)
+        return self.change_message(message, occasion, "sent a message to the wrong agent", to=to)
 
     async def faulty_outgoing_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Call another agent, if there is another."""
         if not call.others:
             return await call.proceed()
         wrong = occasion.choice(call.others, "recipient")
-        occasion.add_act(f"its call of {call.agent} went to {wrong}")
+        occasion.add_act(f"called {wrong} in place of {call.agent}")
         return await replace(call, agent=wrong).proceed()
 
 
@@ -138,11 +138,11 @@ class AddressNobody(OnMessage):
         if not message.to:
             return [message]
         to = [f"{name}-assistant" for name in message.to]
-        return self.change_message(message, occasion, "a message was addressed to nobody", to=to)
+        return self.change_message(message, occasion, "addressed a message to nobody", to=to)
 
     async def faulty_outgoing_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Fail the call: no agent has the name."""
-        occasion.add_act(f"its call of {call.agent} was addressed to nobody")
+        occasion.add_act(f"addressed its call of {call.agent} to nobody")
         raise LookupError(f"there is no agent {call.agent}-assistant")
 
 
@@ -171,12 +171,12 @@ class Corrupt(OnMessage):
         # Sorted, so that the draw does not depend on the order of a table.
         transform = occasion.choice(sorted(payloads), "how", index)
         return self.change_message(
-            message, occasion, f"a payload was damaged: {transform}", payload=payloads[transform]
+            message, occasion, f"sent a damaged message: {transform}", payload=payloads[transform]
         )
 
     async def faulty_outgoing_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Damage the arguments of the call."""
-        occasion.add_act(f"what it called {call.agent} with was damaged")
+        occasion.add_act(f"called {call.agent} with damaged arguments")
         return await replace(call, args=damage(call.args), kwargs=damage(call.kwargs)).proceed()
 
     async def incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
@@ -184,7 +184,7 @@ class Corrupt(OnMessage):
         answer = await call.proceed()
         if not self.should_act(occasion, "answer"):
             return answer
-        occasion.add_act("its answer was damaged")
+        occasion.add_act("gave a damaged answer")
         return damage(answer)
 
 
@@ -207,7 +207,7 @@ class ReplayStale(OnMessage):
         payload = self._first.get(message.type, message.payload)
         if payload == message.payload:
             return [message]
-        description = "an old message was sent instead of a new one"
+        description = "sent an old message instead of a new one"
         return self.change_message(message, occasion, description, payload=payload)
 
     async def incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
@@ -216,5 +216,5 @@ class ReplayStale(OnMessage):
         first = self._first.setdefault(call.method, answer)
         if first is answer or not self.should_act(occasion):
             return answer
-        occasion.add_act("an old answer was given instead of a new one")
+        occasion.add_act("gave an old answer instead of a new one")
         return first
