@@ -17,24 +17,24 @@ from .test_architecture import MODULES, ROOT, imported
 # Lines of code. A change that needs more raises its row in the same commit, and says why there.
 LINES = {
     "dig": 301,
-    "_util": 779,
+    "_util": 740,
     "adapters": 12_395,
     "cli": 2_751,
-    "detectors": 6_264,
+    "detectors": 6_280,
     "diagnosis": 6_885,
-    "faults": 1_222,
+    "faults": 1_225,
     "graph": 2_657,
     "lab": 9_228,
     "monitor": 2_176,
     "runtime": 4_647,
     "show": 5_780,
-    "tasks": 2_846,
+    "tasks": 2_849,
     "traces": 7_220,
 }
 
 # What a command imports at any time; packages' own `__init__` are not counted.
 IMPORTED = {"dig.cli.check": 14_950, "dig.cli.report": 12_320, "dig.cli.run": 26_415}
-LOADED_BY_WRAP = 13_150
+LOADED_BY_WRAP = 13_180
 """What is loaded when a wrapped team of plain callables has answered."""
 
 # All packages together: fillers per 1,000 names, participles and leaning first lines in per cent.

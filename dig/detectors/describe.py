@@ -10,7 +10,7 @@ a record: an unknown part is shown as it is, on one line and cut.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -35,8 +35,6 @@ from .finding import MOST_EVIDENCE, SEVERITIES, Explanation, Finding, Severity, 
 from .notes import nobody_takes
 from .paths import MOST_PATHS, PathFinder
 from .patterns import BY_NAME, severity_of
-
-"""The number of characters of a request that are told."""
 
 SILENCED: Literal["silenced"] = "silenced"
 Worth = Severity | Literal["silenced"]
@@ -270,20 +268,12 @@ def missing_text(graph: InteractionGraph, answer: str, unresolved: Any, uncovere
     """
     if open_work := count_open(graph, unresolved):
         submitter, unread = count_unread(graph, answer, unresolved)
-        seen = [event for turn in graph.running.values() for event in turn.input_ids]
-        working = count_open(graph, [event for event in seen if event in unresolved])
-        del open_work[submitter], working[submitter]
-        waiting = open_work - working
-        clauses = {
-            f"{_list_team(graph, working, submitter)} {_were(len(working))} still at work on "
-            f"{counted(working.total(), 'message')}": working,
-            f"{counted(waiting.total(), 'message')} {_were(waiting.total())} still in front of "
-            f"{_list_team(graph, waiting, submitter)}": waiting,
-            f"{counted(unread.total(), 'message')}{' of ' * any(unread)}"
-            f"{_list_team(graph, unread, submitter)} {_were(unread.total())} still unread by "
-            f"{submitter}": unread,
-        }
-        return f", while {join_clauses([text for text, numbers in clauses.items() if numbers])}"
+        del open_work[submitter]
+        others = f"{_still(open_work)} in front of {join_clauses([*open_work], MOST_NAMED)}"
+        own = f"{_still(unread)} unread in front of {submitter}"
+        senders = join_clauses([name(agent) for agent in unread if agent], MOST_NAMED)
+        own += f" (from {senders})" if senders else ""
+        return f", while {join_clauses([others] * bool(open_work) + [own] * bool(unread))}"
     ids = [*map(str, uncovered)] if isinstance(uncovered, Sequence) else []
     numbers = [n for event in ids if (n := graph.history.event(event)) is not None]
     agents = cut(_agents(filter(None, map(graph.history.sender, numbers))), most=MOST_NAMED)
@@ -307,24 +297,16 @@ def _states(graph: InteractionGraph, events: Any) -> list[EventState]:
 
 def count_unread(graph: InteractionGraph, answer: str, unresolved: Any) -> tuple[str, Counter[str]]:
     """The agent of an answer, and the senders of the open work in front of it."""
-    h = graph.history
-    states = _states(graph, unresolved)
-    n = h.event(answer)
+    h, n = graph.history, graph.history.event(answer)
     submitter = name(base_name((n is not None and h.sender(n)) or ""))
-    unread = [state for state in states if submitter in _agents((*state.copies, *state.flight))]
-    return submitter, Counter(base_name(h.sender(state.n) or "") for state in unread)
+    states = _states(graph, unresolved)
+    unread = [s.n for s in states if submitter in _agents((*s.copies, *s.flight))]
+    return submitter, Counter(base_name(h.sender(number) or "") for number in unread)
 
 
-def _list_team(graph: InteractionGraph, agents: Collection[str], submitter: str) -> str:
-    """The first of some agents and the number of further ones, or that it is all others."""
-    others = {*_agents(graph.present)} - {submitter}
-    if MOST_NAMED < len(agents) == len(others.intersection(agents)) == len(others):
-        return f"all {len(agents)} others"
-    return join_clauses([name(agent) for agent in agents if agent], MOST_NAMED)
-
-
-def _were(number: int) -> str:
-    return "was" if number == 1 else "were"
+def _still(numbers: Counter[str]) -> str:
+    number = numbers.total()
+    return f"{counted(number, 'message')} {'was' if number == 1 else 'were'} still"
 
 
 class LostWork(NamedTuple):

@@ -142,20 +142,18 @@ class FrequencyTask:
         """
         size, claims_all = target[1] - target[0], covers == (target,)
         covers = (target,) if covers is None else covers
-        covered = length(covers)
-        uncovered = size - covered
+        covered, gaps = length(covers), [str([*gap]) for gap in missing(target, covers)]
         # A surplus would cancel against what the missing parts lack, so the covered ones are
         # judged alone, unless more was counted than they have.
-        is_apart = uncovered > 0 and sum(counts.values()) <= covered
+        is_apart = bool(gaps) and sum(counts.values()) <= covered
         less, more, swapped = flaws(self._errors(counts, covers if is_apart else (target,)))
-        wrong = (max(more, less) + swapped + is_apart * uncovered) / size
+        wrong = (max(more, less) + swapped + is_apart * (size - covered)) / size
         parts = {"are missing from it": less, "are counted too much": more,
                  "stand at a wrong value": swapped}  # fmt: skip
         texts = [
             f"{number:{',.0f' if number >= 1 else '.2g'}} {flaw}"
             for flaw, number in parts.items() if number > 0
         ]  # fmt: skip
-        gaps = [str([*gap]) for gap in missing(target, covers)]
         absent = f"{join_clauses(gaps, MOST_NAMED)} {'is' if len(gaps) == 1 else 'are'} missing."
         reach = f"It covers only {covered:,} of {size:,} {self.unit}" if gaps else ""
         if is_apart:
