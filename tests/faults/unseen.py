@@ -1,9 +1,10 @@
-"""Ten kinds of faults that are in no catalogue, for evaluation alone.
+"""Fourteen kinds of faults that are in no catalogue, for evaluation alone.
 
     digmon bench make --kind tests.faults.unseen:Truncate ... --out SET
 
 Signs, healing and proposals were made without them, and must stay so: do not look here to improve
-those. `DIAGNOSED` are for `digmon why`, `HEALED` for healing.
+those. `DIAGNOSED` are for `digmon why`, `HEALED` for healing; `LATER` were written when both were
+finished.
 """
 
 from __future__ import annotations
@@ -179,6 +180,57 @@ class Gap(OnTurn):
         return decision.model_copy(update={"outputs": outputs})
 
 
+class Promise(OnTurn):
+    """The agent takes work in, and says that it will be done."""
+
+    def change_decision(self, view: View, decision: Decision, occasion: Occasion) -> Decision:
+        """To consume, and to promise."""
+        promised = [
+            NewEvent(payload={"text": "It will be done."}, to=[one.sender], type="message")
+            for one in view.events
+            if is_work(one) and not is_solution(one) and one.sender in view.others
+        ]
+        if not promised:
+            return decision
+        occasion.add_act("promised instead of working", output=promised[0])
+        return Decision.respond(view).model_copy(update={"outputs": promised})
+
+
+class Blank(OnMessage):
+    """A solution says nothing."""
+
+    def send(self, view: View, message: NewEvent, occasion: Occasion, index: int) -> list[NewEvent]:
+        """The same message with an empty object in it."""
+        if message.type != "solution":
+            return [message]
+        return self.change_message(message, occasion, "a solution was blank", payload={})
+
+
+class NoRange(OnMessage):
+    """A solution does not say what it is about."""
+
+    def send(self, view: View, message: NewEvent, occasion: Occasion, index: int) -> list[NewEvent]:
+        """The same solution with an empty list of ranges."""
+        if not _counts(message) or not message.payload.get("covers"):
+            return [message]
+        payload = {**message.payload, "covers": []}
+        return self.change_message(message, occasion, "a solution lost its range", payload=payload)
+
+
+class SamePart(OnTurn):
+    """The agent hands out the first part of a problem in place of each of its parts."""
+
+    def change_decision(self, view: View, decision: Decision, occasion: Occasion) -> Decision:
+        """The same decision with one payload in all parts."""
+        parts = parts_of(decision)
+        if not parts:
+            return decision
+        same = [part.model_copy(update={"payload": parts[0].payload}) for part in parts]
+        occasion.add_act("handed out one part as all", output=same[1])
+        rest = [output for output in decision.outputs if output not in parts]
+        return decision.model_copy(update={"outputs": [*same, *rest]})
+
+
 def _counts(message: NewEvent) -> dict[str, Any]:
     payload = message.payload
     counts = payload.get("counts") if isinstance(payload, Mapping) else None
@@ -188,3 +240,4 @@ def _counts(message: NewEvent) -> dict[str, Any]:
 
 DIAGNOSED = (Truncate, Shift, SwapRecipients, AskBack, FirstOnly)
 HEALED = (Enveloped, Mislabel, LastWins, Echo, Gap)
+LATER = (Promise, Blank, NoRange, SamePart)
