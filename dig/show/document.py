@@ -405,8 +405,10 @@ def confidence_text(diagnosis: Diagnosis, best: HypothesisRow | None) -> str:
     if best is not None and best.verdict == "partial":
         return "confirmed in part by experiment"
     answer = diagnosis.answer
-    often = "" if answer.probability is None else f", {answer.probability:.2f}"
-    return f"suspected, confidence {answer.confidence}{often}"
+    if answer.probability is None:
+        return f"suspected, confidence {answer.confidence}"
+    # The word grades the lead over other candidates; beside a measured share it would contradict.
+    return f"suspected; {100 * answer.probability:.0f} % of such answers are right"
 
 
 def first_fork(hypothesis: HypothesisRow, forks: Path) -> Path | None:

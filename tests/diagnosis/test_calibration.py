@@ -72,7 +72,8 @@ def test_an_answer_tells_how_often_such_answers_are_right(tmp_path: Path) -> Non
     diagnosis = diagnose(path)
     assert diagnosis.answer is not None
     assert diagnosis.answer.probability == calibrate(diagnosis.candidates[0].share)
-    assert f", {diagnosis.answer.probability:.2f}" in confidence_text(diagnosis, None)
+    often = f"{100 * diagnosis.answer.probability:.0f} % of such answers are right"
+    assert confidence_text(diagnosis, None) == f"suspected; {often}"
     other = diagnose(path, Goal.parse("default"), asking=Asking(by=("signs",)))
     assert other.answer is not None and other.answer.probability is None
     assert confidence_text(other, None).endswith(other.answer.confidence)
