@@ -21,7 +21,7 @@ LINES = {
     "adapters": 12_395,
     "cli": 2_751,
     "detectors": 6_280,
-    "diagnosis": 6_885,
+    "diagnosis": 6_795,
     "faults": 1_225,
     "graph": 2_657,
     "lab": 9_228,

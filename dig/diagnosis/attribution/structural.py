@@ -24,12 +24,11 @@ AGAIN = 0.05
 """The gain of a sign for each repetition; at most four count."""
 FOLLOWS = 0.3
 """The part of the score that a sign keeps if an earlier sign of another agent explains it."""
-COPIES = ("doubled", "dealt-twice", "kept")
+COPIES = ("dealt-twice", "kept")
 """Mechanisms without harm unless the same work is used twice."""
-WRONG = ("damaged", "mixed-up")
-"""Mechanisms of wrong answers: alone they leave no part of an answer out."""
 WRONG_PART = 0.55
-"""The part of the score that such a sign keeps if there is no answer, or parts are missing."""
+"""The part of the score that damage keeps if there is no answer, or parts are missing: alone it
+leaves no part of an answer out."""
 FIRST = 0.5
 """The least score of the first cause: with less the cause is not decided."""
 SECOND = 0.55
@@ -119,7 +118,7 @@ class StructuralAnswer:
         score = weight * usual - EARLY * chosen[0].t / last
         if not harmful:
             score *= ASIDE
-        elif signs[0].spoils and self._work.is_short and signs[0].mechanism in WRONG:
+        elif signs[0].spoils and self._work.is_short and signs[0].mechanism == "damaged":
             # A return that nobody takes leaves parts out, as if it had never been sent.
             refusals = self.analysis.refusals if signs[0].name == UNLIKE else ()
             score *= 1 if any(sign.activation in refusals for sign in chosen) else WRONG_PART
@@ -171,7 +170,7 @@ class StructuralAnswer:
             (group.agent, (sign.event, sign.activation if sign.name in UNUSABLE else None), sign.t)
             for group in self.groups
             for sign in group.signs
-            if group.status != "recovered" and sign.mechanism in (*WRONG, "stale")
+            if group.status != "recovered" and sign.mechanism in ("damaged", "stale")
         ]
 
     def _sources(self, sign: Sign) -> frozenset[str]:

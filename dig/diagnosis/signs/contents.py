@@ -1,4 +1,4 @@
-"""Signs of contents: unreadable, grown, wrong amounts, stale, doubled; hasty answers."""
+"""Signs of contents: unreadable, grown, wrong amounts, stale, given twice; hasty answers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ BEYOND = 1.5
 PROFILE, PROFILE_ALONE = 1.1, 2.0
 """Amounts that are shared out otherwise are so many times as far from others as is usual; more, if
 only the other agents of the run say what is usual."""
-SHARE = 0.02
-"""The share of an amount that may be missing or too much."""
 
 
 def find_unreadable(analysis: RunAnalysis) -> Iterator[Occurrence]:
@@ -98,39 +96,6 @@ def _numbers_before(
     return [numbers[each] for each in used if each in numbers]
 
 
-def _sums(
-    analysis: RunAnalysis,
-) -> Iterator[tuple[RecordedEvent, list[RecordedEvent], float, float]]:
-    """List results made of results: each with inputs, the sum before and after."""
-    read = analysis.payloads.amounts
-    for event in analysis.sent:
-        if event.type != SOLUTION:
-            continue
-        used = [other for other in analysis.inputs_behind(event) if other.type == SOLUTION]
-        before, after = [*map(read, used)], read(event)
-        if used and all(before) and after:
-            total = sum(sum(amounts.values()) for amounts in before)
-            yield event, used, total, sum(after.values())
-
-
-def find_not_conserved(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """A result is more than the sum of the results used."""
-    for event, used, total, amount in _sums(analysis):
-        is_pure = len(used) == len(analysis.inputs_behind(event))
-        if is_pure and amount > total * (1 + SHARE):
-            says = f"{name(event.id)} has more than the results that it was made of"
-            yield Occurrence.at_event(event, says)
-
-
-def find_counted_twice(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """A result of several results counts parts of the task twice."""
-    for event, used, total, amount in _sums(analysis):
-        overlaps = sum(length(analysis.about([e])) for e in used) > length(analysis.about(used))
-        if overlaps and amount >= total * (1 - SHARE):
-            says = f"{name(event.id)} counts parts of {names([e.id for e in used])} twice"
-            yield Occurrence.at_event(event, says)
-
-
 def find_stale(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """An agent repeats a message, and part of the input is in no output."""
     for event, first in analysis.repeats:
@@ -145,17 +110,8 @@ def _lacks_parts(analysis: RunAnalysis, event: RecordedEvent) -> bool:
     return bool(difference(analysis.parts_behind(event), analysis.about(outputs)))
 
 
-def find_doubled(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """An agent says the same twice in an activation, to the same agents."""
-    for event, first in analysis.repeats:
-        is_double = first.by == event.by and first.to == event.to
-        if is_double and not _lacks_parts(analysis, event):
-            says = f"{name(event.id)} and {name(first.id)} are the same"
-            yield Occurrence.at_event(event, says)
-
-
 def find_dealt_twice(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """An agent says the same twice in an activation, to different agents."""
+    """An agent gives the same away twice in an activation, to different agents."""
     for event, first in analysis.repeats:
         is_dealt = first.by == event.by and first.to != event.to
         if is_dealt and not _lacks_parts(analysis, event):

@@ -31,8 +31,8 @@ class PayloadFacts:
         self._known_shapes: dict[Shape, Shape] = {}
         self._with_amounts: set[str] = set()
 
-    def read(self, event: RecordedEvent) -> tuple[Any, str]:
-        """Return the payload of an event and its text, and note the facts."""
+    def read(self, event: RecordedEvent) -> Any:
+        """Return the payload of an event, and note the facts."""
         payload = event.payload
         text = json.dumps(payload, sort_keys=True, default=str)
         # A digest in place of the text: payloads may be long, and a run may have many.
@@ -44,7 +44,7 @@ class PayloadFacts:
         self._shapes[event.id] = self._known_shapes.setdefault(shape, shape)
         if amounts_of(payload):
             self._with_amounts.add(event.id)
-        return payload, text
+        return payload
 
     def content(self, event: RecordedEvent) -> int | None:
         """A number for type and payload, equal for equal ones.

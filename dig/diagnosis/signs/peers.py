@@ -18,20 +18,6 @@ FAR = 1.5
 """An unusual number is so many times the largest of peers, or so small a part of the smallest."""
 
 
-RESULTS = ("makes", "outputs", "said", "about", "amount", "profile")
-"""The respects that are about what an agent made."""
-
-
-def find_rare_acts(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """Rare acts among peers."""
-    return _find_rare(analysis, is_result=False)
-
-
-def find_rare_results(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """Rare results among peers."""
-    return _find_rare(analysis, is_result=True)
-
-
 def find_odd_siblings(analysis: RunAnalysis, *mechanisms: str) -> Iterator[Occurrence]:
     """Find work unlike the work of siblings."""
     for sign, act, part in analysis.deviations:
@@ -42,8 +28,9 @@ def find_odd_siblings(analysis: RunAnalysis, *mechanisms: str) -> Iterator[Occur
             yield Occurrence.at_end(act, says, part)
 
 
-def _find_rare(analysis: RunAnalysis, is_result: bool) -> Iterator[Occurrence]:
-    for trait in analysis.traits.about(lambda respect: (respect in RESULTS) == is_result):
+def find_rare_results(analysis: RunAnalysis) -> Iterator[Occurrence]:
+    """An agent made something that peers hardly ever make of the same."""
+    for trait in analysis.traits.about(_RESULTS.__contains__):
         norm = analysis.norm_for(trait.agent)
         total, alike = norm.answer_count(trait.question), norm.count_like(trait)
         # One more of each is counted, so that a few answers of peers make no act rare.
@@ -54,7 +41,7 @@ def _find_rare(analysis: RunAnalysis, is_result: bool) -> Iterator[Occurrence]:
             continue
         yield Occurrence(
             agent=trait.agent, t=trait.t, says=_sentence(trait, alike, total),
-            activation=trait.activation or None, event=trait.event,
+            activation=trait.activation, event=trait.event,
             part=0.5 + 0.5 * (1 - share / RARE),
         )  # fmt: skip
 
@@ -63,34 +50,22 @@ def _is_far(trait: Trait, norm: Norm) -> bool:
     assert not isinstance(trait.answer, str)
     if trait.answer > FAR * norm.maximum(trait.question) + 0.001:
         return True
-    # What was cut short by the end of the run is no wonder.
-    is_short = trait.answer < norm.minimum(trait.question) / FAR - 0.001
-    return is_short and trait.question[0] != "lasted"
+    return trait.answer < norm.minimum(trait.question) / FAR - 0.001
 
 
-_TITLES = {
-    "stays": "{place} stayed in the team: {answer}",
-    "lasted": "{place} lasted {answer:.1f} s",
-    "ended": "{place} ended {answer}",
-    "seconds": "{place} took {answer:.1f} s with {about}",
-    "fate": "{place} has the fate {answer} for a {about}",
+_RESULTS = {
     "makes": "{place} made {answer} of {about}",
     "outputs": "{place} made {answer:.0f} events of {about}",
-    "to": "{place}, a {about}, went to {answer}",
-    "recipients": "{place}, a {about}, went to {answer:.0f} agents",
-    "shape": "{place}, a {about}, has another shape",
-    "length": "{place}, a {about}, is {answer:.0f} characters long",
     "said": "{place}, a {about}, was said {answer}",
     "about": "{place} made of {about} work about {answer}",
     "amount": "{place}, a {about}, has {answer:.2f} for each element",
     "profile": "{place}, a {about}, has amounts {answer:.2f} apart from those of others",
-    "comes": "{place}, a {about}, arrived: {answer}",
-    "way": "{place}, a {about}, was on its way for {answer:.1f} s",
 }
+"""The respects about what an agent made, in words."""
 
 
 def _sentence(trait: Trait, alike: int, total: int) -> str:
     respect, *about = trait.question
-    place = name(trait.event or trait.activation or trait.agent)
-    deed = _TITLES[respect].format(place=place, answer=trait.answer, about=", ".join(about))
+    place = name(trait.event or trait.activation)
+    deed = _RESULTS[respect].format(place=place, answer=trait.answer, about=", ".join(about))
     return f"{deed}; of {counted(total, 'like act')} of peers {alike} did so"

@@ -44,7 +44,6 @@ UNUSABLE = UNLIKE, REFUSED = "unlike its siblings", "thrown away by several"
 """The signs of work that its recipients cannot use: they are not at fault if they throw it away."""
 
 ROWS: tuple[SignRow, ...] = (
-    SignRow("unlike its peers", None, 0.6, peers.find_rare_acts),
     SignRow("unlike results of peers", None, 0.6, peers.find_rare_results, spoils=True),
     SignRow(UNLIKE, "damaged", 0.9, _odd("unlike"), may_follow=False, spoils=True),
     SignRow("unread", "damaged", 0.9, _odd("unread"), may_follow=False, spoils=True),
@@ -62,18 +61,15 @@ ROWS: tuple[SignRow, ...] = (
     SignRow("arrived late", "late", 0.95, delivery.find_late, may_follow=False),
     SignRow("wrong amounts", "damaged", 0.95, contents.find_wrong_amounts, spoils=True),
     SignRow("shared out otherwise", "damaged", 0.85, contents.find_odd_profiles, spoils=True),
-    SignRow("not conserved", "damaged", 0.9, contents.find_not_conserved, spoils=True),
     SignRow("grown", "damaged", 0.9, contents.find_grown, spoils=True),
     SignRow("astray", "astray", 0.9, delivery.find_misreported, may_follow=False),
     SignRow("slow", "slow", 0.9, activations.find_slow, may_follow=False),
     SignRow("stale", "stale", 0.9, contents.find_stale, may_follow=False, spoils=True),
-    SignRow("said twice", "doubled", 0.9, contents.find_doubled, may_follow=False, spoils=True),
     SignRow(
         "dealt out twice", "dealt-twice", 0.9, contents.find_dealt_twice, may_follow=False,
         spoils=True,
     ),
     SignRow("passed on", "passed-on", 0.9, activations.find_passed_on),
-    SignRow("counted twice", "mixed-up", 0.9, contents.find_counted_twice, spoils=True),
     SignRow("threw away", "discarded", 0.85, activations.find_discarded),
     SignRow("waits on work", "waiting", 0.8, activations.find_waiting),
     SignRow("holds work", "waiting", 0.4, activations.find_holding),

@@ -1,8 +1,8 @@
 """Traits: the deeds of agents, as answers to questions about any agent.
 
 A trait names no way of going wrong. How often peers give the same answer to the same question says
-whether it is unusual: what did it do with a problem, what did it make of raw data, to whom did it
-send the result, how long did it take? Numbers are compared with the largest and smallest ones.
+whether it is unusual: what did it do with a problem, what did it make of raw data, how long did it
+take? Numbers are compared with the largest and smallest ones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
 
-from dig.graph.records import SYSTEM
+from dig.graph.records import End
 from dig.tasks.accounting import TaskParts
 from dig.tasks.number_ranges import Ranges, difference, length, merge
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
@@ -197,21 +197,15 @@ def list_traits(
     first_sent: dict[tuple[str, int], str] = {}
     is_open = any(isinstance(e.payload, Mapping) for e in run.events.values() if e.agent)
     for activation in run.activations.values():
+        if activation.end is None or activation.has_failed:
+            continue
         used = [event for event in run.inputs(activation) if not event.final]
-        types = join_types(event.type for event in used)
-        yield from _activation_traits(run, activation, types)
-        if activation.end is not None and not activation.has_failed:
-            outputs = run.outputs(activation)
-            agent, t = activation.agent, activation.end.t
-            makes = join_types(map(_label, outputs))
-            yield Trait(("makes", types), makes, agent, t, activation.id)
-            yield Trait(("outputs", types), float(len(outputs)), agent, t, activation.id)
-            givers = {event.agent for event in used} - {agent}
-            for event in outputs:
-                yield from _shipping_traits(run, activation, event, givers)
-                yield from _payload_traits(payloads, activation, event, first_sent, is_open)
-            if parts is not None:
-                yield from _content_traits(parts, payloads, activation, used, outputs, types)
+        types, outputs = join_types(event.type for event in used), run.outputs(activation)
+        yield from _activation_traits(run, activation, activation.end, types, outputs)
+        for event in outputs:
+            yield from _payload_traits(payloads, activation, event, first_sent, is_open)
+        if parts is not None:
+            yield from _content_traits(parts, payloads, activation, used, outputs, types)
     yield from _delivery_traits(run)
     yield from _profile_traits(run, payloads)
 
@@ -226,46 +220,26 @@ def _label(event: RecordedEvent) -> str:
 
 
 def _activation_traits(
-    run: RecordedRun, activation: RecordedActivation, types: str
-) -> Iterator[Trait]:
-    """The end and length of an activation, and the fate of each input."""
-    end, agent, name = activation.end, activation.agent, activation.id
-    if activation.has_failed and not activation.has_raised:
-        return  # an error that was passed on is no deed of this agent
-    t, until = (run.last.t, run.last.us) if end is None else (end.t, end.us)
-    seconds = (until - activation.us) / 1_000_000
-    yield Trait(("lasted",), seconds, agent, t, name)
-    if end is not None:
-        yield Trait(("ended",), "with an error" if end.error else "well", agent, t, name)
-    if end is None or activation.has_failed:
-        return
-    yield Trait(("seconds", types), seconds, agent, t, name)
-    for event in map(run.events.__getitem__, activation.inputs):
-        if event.is_work:
-            fate = activation.fates.get(event.id, "delay")
-            yield Trait(("fate", event.type), fate, agent, t, name, event.id)
-
-
-def _shipping_traits(
-    run: RecordedRun, activation: RecordedActivation, event: RecordedEvent, givers: set[str | None]
-) -> Iterator[Trait]:
-    """The recipients of an event.
+    run: RecordedRun, activation: RecordedActivation, end: End, types: str,
+    outputs: list[RecordedEvent],
+) -> Iterator[Trait]:  # fmt: skip
+    """The length of an activation, the fate of each input, and the sort and number of outputs.
 
     Args:
         run: The run.
-        activation: The activation that generated it.
-        event: The event.
-        givers: The other agents that generated what the activation used.
+        activation: The activation.
+        end: The end of the activation.
+        types: The types of what it consumed.
+        outputs: The outputs that it generated.
     """
-    if event.final:
-        return
-    to = {
-        "itself" if agent == activation.agent else "the giver" if agent in givers
-        else "another" if agent in run.agents else "nobody"
-        for agent in event.to
-    }  # fmt: skip
-    yield _about("to", "+".join(sorted(to)) or "nobody", activation, event)
-    yield _about("recipients", float(len(event.to)), activation, event)
+    agent, name, seconds = activation.agent, activation.id, (end.us - activation.us) / 1e6
+    yield Trait(("seconds", types), seconds, agent, end.t, name)
+    for event in map(run.events.__getitem__, activation.inputs):
+        if event.is_work:
+            fate = activation.fates.get(event.id, "delay")
+            yield Trait(("fate", event.type), fate, agent, end.t, name, event.id)
+    yield Trait(("makes", types), join_types(map(_label, outputs)), agent, end.t, name)
+    yield Trait(("outputs", types), float(len(outputs)), agent, end.t, name)
 
 
 def _about(
@@ -288,14 +262,13 @@ def _payload_traits(
         first_sent: The first event with a content, by agent and content; it is added to.
         is_open: Whether the run has payloads that can be read.
     """
-    payload, text = payloads.read(event)
+    payload = payloads.read(event)
     content = payloads.content(event)
     if content is None:
         return
     if is_open:
         keys = ",".join(sorted(payload)) if isinstance(payload, Mapping) else "other"
         yield _about("shape", keys, activation, event)
-        yield _about("length", float(len(text)), activation, event)
     first = first_sent.setdefault((activation.agent, content), event.id)
     yield _about("said", "first now" if first == event.id else "before", activation, event)
 
@@ -339,24 +312,13 @@ def _relation(before: Ranges, after: Ranges) -> str:
 
 
 def _delivery_traits(run: RecordedRun) -> Iterator[Trait]:
-    """The arrival of events, and the time under way."""
-    for agent in run.agents:
-        t = run.leaves.get(agent, run.last.t)
-        yield Trait(("stays",), "no" if agent in run.leaves else "yes", agent, t, "")
-    expired = {record.event for record in run.expired}
+    """The time of each event under way."""
     for event in run.events.values():
-        sender, by, kind = event.agent, event.by, event.type
-        if sender is None or event.final or by in (None, SYSTEM):
-            continue
-        assert by is not None
-        if event.to and all(to in run.leaves for to in event.to):
-            continue  # the agents that left are to blame themselves
-        is_lost = event.id in expired or not event.arrivals
-        yield Trait(("comes", kind), "never" if is_lost else "yes", sender, event.t, by, event.id)
-        if event.arrivals:
+        sender, by = event.agent, event.by
+        if sender is not None and by is not None and not event.final and event.arrivals:
             t = event.arrivals[0][1]
             seconds = (run.times[t] - event.us) / 1e6
-            yield Trait(("way", kind), seconds, sender, t, by, event.id)
+            yield Trait(("way", event.type), seconds, sender, t, by, event.id)
 
 
 def _profile_traits(run: RecordedRun, payloads: PayloadFacts) -> Iterator[Trait]:

@@ -112,9 +112,8 @@ KIND_OF: Mapping[str, str] = MappingProxyType(
         "lost": "drop", "late": "delay", "misaddressed": "address_nobody", "astray": "misaddress",
         "failed": "crash", "left": "leave", "hung": "stall", "slow": "slow", "silent": "silent",
         "waiting": "hoard", "passed-on": "pass_on", "discarded": "discard_needed",
-        "doubled": "duplicate", "dealt-twice": "split_twice", "kept": "work_on_others_part",
-        "stale": "replay_stale", "damaged": "corrupt", "early": "submit_early",
-        "withheld": "never_submit", "mixed-up": "merge_across_lineages",
+        "dealt-twice": "split_twice", "kept": "work_on_others_part", "stale": "replay_stale",
+        "damaged": "corrupt", "early": "submit_early", "withheld": "never_submit",
     }
 )  # fmt: skip
 """The kind of fault that each mechanism looks like."""

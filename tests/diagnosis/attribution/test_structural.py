@@ -78,10 +78,10 @@ def test_wrong_contents_explain_what_was_made_of_them(peers: UsualTeam) -> None:
     trace.act("a", ("q1", "problem", part(0, 20), "b"))
     trace.act("b", ("d1", "raw_data", part(0, 20, data="x"), "b"))
     trace.act("b", ("s1", "solution", counts(0, 20, 10.0), "a"))
-    trace.act("a", ("f", "answer", counts(0, 20, 25.0)))
+    trace.act("a", ("f", "answer", counts(0, 30, 25.0)))
     found = answered(peers, trace.finish("submitted"))
     assert found[0] == ("b", "wrong amounts", "origin")
-    assert ("a", "not conserved", "propagated") in found
+    assert ("a", "grown", "propagated") in found
 
 
 def returned(wrong: Sequence[str], refused: Sequence[str]) -> Written:

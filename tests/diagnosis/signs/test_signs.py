@@ -136,31 +136,9 @@ def astray() -> Written:
     return trace
 
 
-def not_conserved() -> Written:
-    trace = Written()
-    trace.say("s1", None, "solution", counts(0, 10), "a")
-    trace.act("a", ("s2", "solution", counts(0, 10, 3.0), "a"), p="delay")
-    return trace
-
-
-def counted_twice() -> Written:
-    trace = Written()
-    trace.say("s1", None, "solution", counts(0, 10), "a")
-    trace.say("s2", None, "solution", counts(0, 10), "a")
-    trace.act("a", ("s3", "solution", counts(0, 10, 2.0), "a"), p="delay")
-    return trace
-
-
 def stale() -> Written:
     trace = Written()
     trace.act("a", ("q1", "problem", part(0, 10), "b"), ("q2", "problem", part(0, 10), "c"))
-    return trace
-
-
-def doubled() -> Written:
-    trace = split()
-    data = part(0, 10, data="x")
-    trace.act("b", ("d1", "raw_data", data, "b"), ("d2", "raw_data", data, "b"))
     return trace
 
 
@@ -214,7 +192,6 @@ def hasty() -> Written:
 
 
 SHOWING: dict[str, tuple[Callable[[], Written], str]] = {
-    "unlike its peers": (left, "b"),
     "unlike results of peers": (silent, "b"),
     "lost on the way": (lost, "b"),
     "to nobody": (to_nobody, "b"),
@@ -226,15 +203,12 @@ SHOWING: dict[str, tuple[Callable[[], Written], str]] = {
     "silent": (silent, "b"),
     "arrived late": (late, "b"),
     "wrong amounts": (wrong_amounts, "b"),
-    "not conserved": (not_conserved, "a"),
     "grown": (grown, "b"),
     "astray": (astray, "b"),
     "slow": (slow, "b"),
     "stale": (stale, "a"),
-    "said twice": (doubled, "b"),
     "dealt out twice": (dealt_twice, "a"),
     "passed on": (passed_on, "b"),
-    "counted twice": (counted_twice, "a"),
     "threw away": (discarded, "b"),
     "thrown away by several": (refused, "a"),
     "waits on work": (waiting, "b"),

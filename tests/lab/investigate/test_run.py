@@ -111,7 +111,7 @@ def packet(*facts: Fact, inbox: tuple[Message, ...] = (), kind: str = "agent") -
         (packet(), "healthy", None),
         (packet(fact("silent", 5, 0.9)), "origin", None),
         (packet(fact("silent", 5, 0.0)), "healthy", None),
-        (packet(fact("unlike its peers", 5, 0.3)), "defer", None),  # weak
+        (packet(fact("holds work", 5, 0.3)), "defer", None),  # weak
         (packet(fact("waits on work", 5, 0.8), inbox=(told("b", MISSING, 3),)), "symptom", "b"),
         (packet(fact("waits on work", 5, 0.8), inbox=(told("b", MISSING, 9),)), "origin", None),
         (packet(fact("waits on work", 5, 0.8), inbox=(told("b", MISSING, 5),)), "origin", None),
@@ -120,8 +120,8 @@ def packet(*facts: Fact, inbox: tuple[Message, ...] = (), kind: str = "agent") -
         (packet(fact("waits on work", 5, 0.8), inbox=(told("b", MISSING, 3, "symptom"),)),
          "symptom", "b"),
         (packet(fact("lost on the way", 5, 0.9), inbox=(told("b", MISSING, 3),)), "origin", None),
-        (packet(fact("not conserved", 5, 0.9), inbox=(told("b", MISSING, 3),)), "origin", None),
-        (packet(fact("not conserved", 5, 0.9), inbox=(told("b", SPOILT, 3),)), "symptom", "b"),
+        (packet(fact("grown", 5, 0.9), inbox=(told("b", MISSING, 3),)), "origin", None),
+        (packet(fact("grown", 5, 0.9), inbox=(told("b", SPOILT, 3),)), "symptom", "b"),
         (packet(fact("waits on work", 5, 0.8), fact("left", 7, 0.9),
                 inbox=(told("b", MISSING, 3),)), "origin", None),  # a sign of its own beside
         (packet(Fact("9.f", 9.0, "failure"), kind=OUTCOME), "defer", None),
