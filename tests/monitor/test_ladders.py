@@ -314,6 +314,31 @@ def test_a_ping_pong_is_broken_by_an_agent_outside_of_it() -> None:
     assert result.answer == "by cyd"
 
 
+def returns_to(name: str, says: Callable[[View], Any]) -> Behaviour:
+    """It answers each message of another agent, and a problem, by a message to an agent."""
+
+    def act(view: View) -> Decision:
+        is_asked = any(event.sender != "system" for event in view.events)
+        return consumes(view, [NewEvent(payload=says(view), to=[name])] if is_asked else [])
+
+    return act
+
+
+@pytest.mark.parametrize(
+    ("pattern", "says"), [("LOOP", lambda view: "again"), ("LIVELOCK", lambda view: view.turn)]
+)
+def test_a_problem_begins_anew_without_those_that_come_no_further(
+    pattern: str, says: Callable[[View], Any]
+) -> None:
+    """Notes first; when it is said, or goes round, for long, an agent outside gets the problem."""
+    limits = replace(WINDOWS, loop_limit=3, livelock_turns=10, livelock_agents=2)
+    team = {"ann": returns_to("bob", says), "bob": returns_to("ann", says), "cyd": submits}
+    result, sink = run(team, limits=limits)
+    assert result.answer == "by cyd"
+    taken = steps(sink, pattern)
+    assert taken[0][0] != "restart" and ("restart", ("cyd",)) in taken
+
+
 def early(view: View) -> Decision:
     """It hands out a part, and answers without it, again and again."""
     if any(event.type == "problem" for event in view.events):

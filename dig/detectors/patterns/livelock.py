@@ -155,7 +155,8 @@ class HealLivelock(Healer):
     def escalate(
         self, graph: InteractionGraph, finding: Finding, step: LadderStep
     ) -> Iterator[Intervention]:
-        """Tell; after long, begin the problem anew with another agent."""
+        """Tell; after long, begin the problem anew without these agents."""
         yield from self.heal(graph, finding)
         if finding.severity != "notice":
-            yield from redo(graph, finding, step) or restart(graph, finding, step)
+            going_round = finding.evidence["agents"]
+            yield from redo(graph, finding, step) or restart(graph, finding, step, going_round)
