@@ -63,7 +63,7 @@ class _Plans:
     def __init__(
         self, run: RecordedRun, problem: str | None, members: Iterable[RecordedActivation]
     ) -> None:
-        """Look at the ended activations in the order of their ends.
+        """Look at the ended activations, the first to end first.
 
         Args:
             run: The run.

@@ -41,7 +41,7 @@ SourceKind = Literal["run", "trace"]
 
 @dataclass(frozen=True)
 class Case:
-    """Everything that a suspect gets.
+    """The knowledge of a suspect.
 
     Attributes:
         name: The name of the source.

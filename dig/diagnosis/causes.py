@@ -1,4 +1,4 @@
-"""The causal graph of a failure: nodes in states, verified steps between them, alarms.
+"""The causal graph of a failure: nodes in states, verified steps between nodes, alarms.
 
 docs/lab/faults-verification.md says what each state, rule and test means.
 """

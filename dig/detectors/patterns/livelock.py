@@ -155,7 +155,7 @@ class HealLivelock(Healer):
     def escalate(
         self, graph: InteractionGraph, finding: Finding, step: LadderStep
     ) -> Iterator[Intervention]:
-        """Tell; after long, begin the problem anew without these agents."""
+        """Tell; after long, begin the problem anew outside of the ring."""
         yield from self.heal(graph, finding)
         if finding.severity != "notice":
             going_round = finding.evidence["agents"]

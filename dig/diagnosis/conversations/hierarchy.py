@@ -320,7 +320,7 @@ def parts(conversation: Conversation, subtasks: Iterable[Subtask]) -> list[Agent
 
 
 def _handovers(conversation: Conversation, graph: HierarchicalGraph) -> list[HierarchyEdge]:
-    """Join agents that speak right after each other inside a subtask."""
+    """Join agents with successive messages inside a subtask."""
     by_agents: dict[tuple[str, str, str], HierarchyEdge] = {}
     for before, step in pairwise(conversation.speaking_steps):
         subtask = graph.subtask_of(step.number)

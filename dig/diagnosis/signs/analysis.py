@@ -170,7 +170,7 @@ class RunAnalysis:
 
     @cached_property
     def lengthy(self) -> frozenset[str]:
-        """The activations that last longer than usual for the same inputs."""
+        """The activations longer than usual for the same inputs."""
         activations = self.run.activations.values()
         return frozenset(act.id for act in activations if self._is_lengthy(act))
 
@@ -194,7 +194,7 @@ class RunAnalysis:
 
     @cached_property
     def refusals(self) -> Mapping[str, set[str]]:
-        """The agents that threw away outputs, by the activation of the outputs."""
+        """The agents behind discarded outputs, by the activation of the outputs."""
         refusals = defaultdict[str, set[str]](set)
         for act in self.ended:
             for event in map(self.run.events.__getitem__, act.with_fate("discard")):

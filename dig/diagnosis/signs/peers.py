@@ -29,7 +29,7 @@ def find_odd_siblings(analysis: RunAnalysis, *mechanisms: str) -> Iterator[Occur
 
 
 def find_rare_results(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """An agent made something that peers hardly ever make of the same."""
+    """An agent made something rare among peers with the same inputs."""
     for trait in analysis.traits.about(_RESULTS.__contains__):
         norm = analysis.norm_for(trait.agent)
         total, alike = norm.answer_count(trait.question), norm.count_like(trait)
