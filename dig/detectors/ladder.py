@@ -61,9 +61,7 @@ class LadderStep:
     def signs(self, graph: InteractionGraph, finding: Finding) -> list[Deviation]:
         """The signs against agents with parts of the problem behind a finding."""
         sources = graph.sources_about(finding.subject)
-        signs = list(
-            find_deviations(graph, lambda event: self.shapes.get(event, NO_SHAPE), sources)
-        )
+        signs = [*find_deviations(graph, lambda e: self.shapes.get(e, NO_SHAPE), sources)]
         h = graph.history
         for sign in signs:
             if sign.mechanism != "kept":  # it may merely wait for others
