@@ -196,7 +196,7 @@ def _write_baseline(path: Path, report: "CheckReport") -> None:
     from dig.show.gate.known_findings import write_baseline
 
     groups = [group for verdict in report.verdicts for group in verdict.groups if group.fails]
-    kinds = write_baseline(path, [group.kind for group in groups])
+    kinds = write_baseline(path, (kind for group in groups for kind in group.kinds))
     count = counted(sum(group.count for group in groups), "finding")
     for verdict in report.verdicts:
         if verdict.end:

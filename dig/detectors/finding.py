@@ -278,16 +278,16 @@ class FindingKind(NamedTuple):
         )
 
 
-def texts_in(value: Any) -> Iterator[str]:
-    """All texts in a subject or in evidence, keys left out."""
+def texts_in(value: Any, *, has_keys: bool = False) -> Iterator[str]:
+    """All texts in a subject or in evidence; keys are left out, unless they are asked for."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for part in value.values():
-            yield from texts_in(part)
+        for part in (*(value if has_keys else ()), *value.values()):
+            yield from texts_in(part, has_keys=has_keys)
     elif isinstance(value, list | tuple):
         for part in value:
-            yield from texts_in(part)
+            yield from texts_in(part, has_keys=has_keys)
 
 
 def findings_html(findings: Sequence[Finding]) -> str:

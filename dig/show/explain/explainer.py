@@ -6,14 +6,13 @@ A *path* is causal: from the problem, along consumed and generated events, to it
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from dig.detectors import standard
 from dig.detectors.describe import explain, finding_text
-from dig.detectors.finding import Explanation, Finding
+from dig.detectors.finding import Explanation, Finding, texts_in
 from dig.detectors.patterns import severity_of
 from dig.graph.graph import InteractionGraph
 from dig.graph.history import History
@@ -67,7 +66,7 @@ class Explainer:
         return [
             facts
             for facts in self.findings()
-            if id in ids_in((facts["subject"], facts["evidence"]))
+            if id in texts_in((facts["subject"], facts["evidence"]), has_keys=True)
         ]
 
 
@@ -111,15 +110,3 @@ def path_to(h: History, event: str) -> list[str]:
         e = used_for[e]
         path += [h.activation_ids[h.generator[e]], h.event_ids[e]]
     return path
-
-
-def ids_in(value: Any) -> Iterator[str]:
-    """All texts in some evidence, keys included; the ids are among the texts."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for part in (*value, *value.values()):
-            yield from ids_in(part)
-    elif isinstance(value, list | tuple):
-        for part in value:
-            yield from ids_in(part)

@@ -1,14 +1,14 @@
 """The findings for which a check fails: the level, without ignored and known findings.
 
-Findings of one kind, one error and one verdict are a *group*, so that a report of 5,000 equal
-findings has a single entry with a number.
+Findings of one pattern, one error and one verdict about the same agents are a *group*, so that a
+report of 5,000 equal findings has a single entry with a number.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from dig._util.text import counted, cut, did_you_mean, name, one_line
@@ -69,10 +69,12 @@ class Ignored:
 
 @dataclass(eq=False)
 class Group:
-    """Findings of a run with the same kind, error and verdict.
+    """Findings of a run with the same pattern, agents, error and verdict: an entry for a person.
+
+    Notices that tell of no error are an entry for each pattern, since they may be hundreds.
 
     Attributes:
-        kind: The kind.
+        kind: The kind of the first.
         first, last: The first and the last finding.
         text: The explanation of the first.
         severity: The severity of all.
@@ -82,6 +84,7 @@ class Group:
         count: Their number.
         heals: The number of interventions about them, by action.
         first_heals: The interventions about the first.
+        kinds: The kinds of all, which may differ in the types of events.
     """
 
     kind: FindingKind
@@ -95,6 +98,7 @@ class Group:
     count: int = 0
     heals: Counter[str] = field(default_factory=Counter)
     first_heals: tuple[HealRow, ...] = ()
+    kinds: set[FindingKind] = field(default_factory=set)
 
     @property
     def is_alarm(self) -> bool:
@@ -115,21 +119,12 @@ class Group:
         times = f", {counted(self.count, 'time')}" if self.count > 1 else ""
         return f"{name(self.kind.pattern)}{stage}{title}{times}"
 
-    def merge(self, other: Group) -> Group:
-        """Two groups of an entry as a single group, shown by the earliest finding."""
-        early, late = sorted((self, other), key=lambda group: group.first.t)
-        return replace(
-            early,
-            last=max(early.last, late.last, key=lambda finding: finding.t),
-            count=early.count + late.count,
-            heals=early.heals + late.heals,
-        )
-
     def add(self, checked: CheckedFinding) -> None:
         """Count a finding."""
         if not self.count:
             self.first_heals = checked.heals
         self.count += 1
+        self.kinds.add(checked.kind)
         self.last = checked.finding
         self.heals.update(str(row.action) for row in checked.heals)
 
@@ -148,21 +143,6 @@ class RunVerdict:
     groups: tuple[Group, ...]
     fail_on: Level
     allow_cut: bool = False
-
-    @property
-    def entries(self) -> list[Group]:
-        """The groups for a person: by pattern, agents and error, whatever the types of events.
-
-        Notices that tell of no error are an entry for each pattern, since they may be hundreds.
-        """
-        merged: dict[tuple[object, ...], Group] = {}
-        for group in self.groups:
-            error = error_of(group.first)
-            is_aside = group.severity == "notice" and not error
-            kind = (*group.kind[: 2 if is_aside else 3], error)
-            key = (kind, group.severity, group.is_mended, group.set_aside)
-            merged[key] = merged[key].merge(group) if key in merged else group
-        return list(merged.values())
 
     @property
     def end(self) -> str:
@@ -234,7 +214,9 @@ class QualityGate:
             if cause not in reasons:
                 reasons[cause] = self._set_aside(*cause)
             reason = reasons[cause]
-            key = (kind, error_of(finding), finding.severity, checked.is_mended, reason)
+            error = error_of(finding)
+            shared = kind[: 2 if finding.severity == "notice" and not error else 3]
+            key = (*shared, error, finding.severity, checked.is_mended, reason)
             group = groups.get(key)
             if group is None:
                 fails = reason is None and self._fails(checked)

@@ -130,7 +130,7 @@ def run_lines(verdict: RunVerdict) -> Iterator[str]:
         habits = [f"{name(pattern)} up to {counted(n, 'time')}" for pattern, n in most.items()]
         runs = counted(run.usual.runs, "good run")
         yield f"  usual for the team, by {runs}, and so notices: {cut(habits)}"
-    counting = [group for group in verdict.entries if group.set_aside is None]
+    counting = [group for group in verdict.groups if group.set_aside is None]
     for title, groups in _sections(counting):
         yield from _section(title, groups)
     yield from _set_aside(verdict.groups)
@@ -252,7 +252,7 @@ def github_lines(report: CheckReport) -> Iterator[str]:
     groups = [
         (group, verdict.run)
         for verdict in report.verdicts
-        for group in verdict.entries
+        for group in verdict.groups
         if group.fails or group.is_alarm
     ]
     for unread in report.unread:

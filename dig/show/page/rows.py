@@ -24,10 +24,9 @@ from dig._util.json_values import encoder
 from dig._util.text import one_line
 from dig.detectors import describe, standard
 from dig.detectors.describe import recorded_finding
-from dig.detectors.finding import Finding, FindingKind
+from dig.detectors.finding import Finding, FindingKind, texts_in
 from dig.graph import records, words
 from dig.graph.codec import to_row
-from dig.show.explain.explainer import ids_in
 from dig.show.follower import RunFollower
 
 MOST_TEXT = 4_000
@@ -119,7 +118,7 @@ class Rows:
         # not changed since the record that raised the finding.
         graph = self.follower.graph
         explanation = describe.explain_safely(graph, finding)
-        ids = dict.fromkeys(ids_in((finding.subject, finding.evidence)))
+        ids = dict.fromkeys(texts_in((finding.subject, finding.evidence), has_keys=True))
         present = (id for id in ids if graph.history.is_taken(id) or id in graph.agents)
         kind = FindingKind.of(graph, finding)
         like = f"{describe.pattern_label(finding)}: {', '.join(kind.agents)}"
