@@ -27,8 +27,7 @@ LINES = {
     "lab": 9_228,
     "monitor": 2_176,
     "runtime": 4_647,
-    "show": 5_780,
-    "tasks": 2_849,
+    "show": 5_680,
     "traces": 7_220,
 }
 
