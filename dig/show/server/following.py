@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from dig.errors import RuleError, TraceError
@@ -21,26 +20,6 @@ from dig.traces.journal.segments import segments
 MOST_ROWS = 500
 MOST_BYTES = 1_000_000
 """The rows, and the bytes of their lines, at which a batch is full."""
-
-
-@dataclass
-class Batch:
-    """Some records as rows of the page; a batch is taken as a whole, or not at all.
-
-    Attributes:
-        last: The number of the last one; -1: there is none.
-        rows: Their rows (see `dig.show.page.rows`).
-        size: The bytes of their lines.
-    """
-
-    last: int = -1
-    rows: list[Row] = field(default_factory=list)
-    size: int = 0
-
-    @property
-    def is_full(self) -> bool:
-        """The batch should be sent before another row is added."""
-        return len(self.rows) >= MOST_ROWS or self.size >= MOST_BYTES
 
 
 class TraceFollower:
@@ -67,19 +46,26 @@ class TraceFollower:
         self.rows = Rows()
         self._has_findings: bool | None = None
 
-    def news(self) -> Iterator[Batch]:
-        """The new rows since the last call, as far as the file has grown by now."""
-        batch = Batch()
+    def news(self) -> Iterator[tuple[int, list[Row]]]:
+        """The new rows since the last call, in batches, each with the number of its last record.
+
+        A batch is taken as a whole, or not at all.
+        """
+        rows, size, last = list[Row](), 0, -1
         try:
             for line in self._tail.read(is_growing=True):
-                self._take(line, batch)
-                if batch.is_full:
-                    yield batch
-                    batch = Batch()
+                # Known records are followed, too: verdict and explanations need the whole run.
+                record, new = self._follow(line)
+                if record.t > self._after:
+                    rows += new
+                    size, last = size + len(line.text), record.t
+                if len(rows) >= MOST_ROWS or size >= MOST_BYTES:
+                    yield last, rows
+                    rows, size = [], 0
         except TraceError as error:
             self.state, self.problem = "broken", str(error)
-        if batch.rows:
-            yield batch
+        if rows:
+            yield last, rows
 
     @property
     def age_s(self) -> float:
@@ -99,22 +85,22 @@ class TraceFollower:
         self.state = stored_state(self._path)
         return self.state != "in progress"
 
-    def _take(self, line: Line, batch: Batch) -> None:
-        # Known records are followed, too: verdict and explanations need the whole run.
-        record = self._record(line)
+    def _follow(self, line: Line) -> tuple[Record, list[Row]]:
+        try:
+            record = record_of(line)
+        except TraceError:  # a payload that lies beside the trace is missing: all else is there
+            record = record_of(line, payloads=False)
         count = len(self.rows.detected)
         try:
-            row = self.rows.of(record)
+            rows = [self.rows.of(record)]
         except RuleError as error:
             raise TraceError(line.file, line.number, str(error)) from None
         if isinstance(record, Finish):
             self.state = "ended"
-        if record.t > self._after:
-            batch.last = record.t
-            batch.rows.append(row)
-            batch.size += len(line.text)
-            if len(self.rows.detected) > count and not self._records_findings():
-                batch.rows += self.rows.detected[count:]
+        detected = self.rows.detected[count:]
+        if detected and record.t > self._after and not self._records_findings():
+            rows += detected
+        return record, rows
 
     def _records_findings(self) -> bool:
         """The trace has rows for findings, as a journal does."""
@@ -124,9 +110,3 @@ class TraceFollower:
                 row.get("kind") == FindingRow.kind for row in rows
             )
         return self._has_findings
-
-    def _record(self, line: Line) -> Record:
-        try:
-            return record_of(line)
-        except TraceError:  # a payload that lies beside the trace is missing: all else is there
-            return record_of(line, payloads=False)

@@ -224,9 +224,9 @@ def stream(path: Path, after: int, wait: Callable[[float], bool]) -> Iterator[by
     quiet, is_last_look, is_closing = 0, False, False
     standstill: Standstill | None = None
     while True:
-        for batch in follower.news():
+        for last, rows in follower.news():
             quiet = 0
-            yield _event(batch.rows, f"id: {batch.last}\n")
+            yield _event(rows, f"id: {last}\n")
         if standstill != follower.rows.follower.standstill:
             standstill = follower.rows.follower.standstill
             yield _clock(path, follower, standstill)
