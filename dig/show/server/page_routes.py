@@ -43,6 +43,7 @@ JSON = "application/json; charset=utf-8"
 _LIST = {
     b"": ("runs.html", HTML),
     b"runs.js": ("runs.js", "text/javascript; charset=utf-8"),
+    b"dom.js": ("dom.js", "text/javascript; charset=utf-8"),
     b"runs.css": ("runs.css", "text/css; charset=utf-8"),
 }
 _LIST_POLICY = (
@@ -189,7 +190,8 @@ def _number(text: str | None) -> int:
 
 @cache
 def _static(name: str) -> bytes:
-    return files("dig.show.server").joinpath("page", name).read_bytes()
+    package = "dig.show.page" if name == "dom.js" else "dig.show.server"  # both pages use it
+    return files(package).joinpath("page", name).read_bytes()
 
 
 # --- server-sent events ---

@@ -28,9 +28,7 @@ export function commands(app, { t, record, pattern, agents }) {
   if (!place) return null; // a page of something else than a run
   const about = `${pattern}${agents?.length ? `=${agents[0]}` : ""}`;
   const isKnown = /^[A-Z]+$/.test(pattern);
-  return h(
-    "dl",
-    { class: "acts" },
+  return h("dl.acts",
     command(app, "Explain it", `digmon show ${place} ${record ?? t}`),
     isKnown && canTry
       ? command(app, "Try changes", `digmon why ${place} --good findings.${pattern}==0 --try`)
@@ -42,7 +40,7 @@ export function commands(app, { t, record, pattern, agents }) {
 function command(app, label, text) {
   const button = h("button", { type: "button", text: "Copy", "aria-label": `Copy: ${text}` });
   button.addEventListener("click", () => copy(app, text, button));
-  return [h("dt", {}, label, button), h("dd", {}, h("code", { text }))];
+  return [h("dt", label, button), h("dd", h("code", { text }))];
 }
 
 /** A word for a command line. */
@@ -73,13 +71,13 @@ function alarmForm(app, { t, id }) {
     post("false-alarm", { t, number, reason: reason.value.trim(), shown }, answer, (done) => [
       h("pre", { text: done.rule }),
       done.is_written
-        ? h("dl", { class: "acts" }, command(app, `It stands in ${done.file} now`,
+        ? h("dl.acts", command(app, `It stands in ${done.file} now`,
             `digmon check ${app.model.head.place} --config ${quoted(done.file)}`))
         : buttonOf(`Add it to ${done.file}`, () => send(done.rule)),
     ]);
   return form(
     () => send(null),
-    h("label", {}, "A false alarm, because ", reason),
+    h("label", "A false alarm, because ", reason),
     h("button", { type: "submit", text: "Show the rule" }),
     answer,
   );
@@ -106,7 +104,7 @@ function form(send, ...children) {
     event.preventDefault();
     send();
   };
-  return h("form", { class: "steps", onsubmit }, ...children);
+  return h("form.steps", { onsubmit }, ...children);
 }
 
 /** Sends what a person wrote, and shows what came of it. */

@@ -35,10 +35,10 @@ export class Cards {
     const texts = {
       ended: marked(answers.ended),
       wrong: answers.wrong?.length
-        ? h("ol", {}, answers.wrong.map((step) => h("li", {}, this._step(step))))
+        ? h("ol", answers.wrong.map((step) => h("li", this._step(step))))
         : answers.ended && (isBad ? "No pattern of failure was found." : "Nothing."),
       who: answers.who?.length
-        ? h("ul", {}, answers.who.slice(0, MOST_AGENTS).map((one) => h("li", {}, this._agent(one))),
+        ? h("ul", answers.who.slice(0, MOST_AGENTS).map((one) => h("li", this._agent(one))),
             answers.who.length > MOST_AGENTS && h("li", { text: `and ${answers.who.length - MOST_AGENTS} more` }))
         : answers.ended && (isBad ? "Not known." : "Nobody."),
       monitor: marked(answers.monitor),
@@ -60,7 +60,7 @@ export class Cards {
     refill(
       this.list,
       ...cards.map((key) =>
-        h("li", { class: `card ${key} ${kinds[key] || ""}` }, h("h2", { text: LABELS[key] }), h("div", {}, texts[key])),
+        h("li", { class: `card ${key} ${kinds[key] || ""}` }, h("h2", { text: LABELS[key] }), h("div", texts[key])),
       ),
     );
     // As wide as their texts are long, so that the picture keeps its place.

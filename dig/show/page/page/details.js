@@ -1,32 +1,20 @@
 // The inspector: all there is to say of an activation, an event or an agent.
 
-import { buttonOf, h, para, refill } from "./dom.js";
+import { buttonOf, h, Panel, para, refill } from "./dom.js";
 import {
   clockOf, factsOf, fate, more, MOST_ROWS, rows, said, section, spent, story,
 } from "./pieces.js";
 import { ACTIONS, counted, list, number, origin, PAST, seconds, told, worth } from "./words.js";
 
-export class Details {
-  constructor(app, element) {
-    this.app = app;
-    this.element = element;
-    this.version = "";
-  }
-
+export class Details extends Panel {
   update() {
     const { model, view } = this.app,
       one = view.selected;
     const version = [one?.kind, one?.id, one?.i, view.at, one ? model.version : 0].join("|");
-    if (version === this.version) return;
-    const isSame =
-      this.version.split("|").slice(0, 3).join() === version.split("|").slice(0, 3).join();
-    this.version = version;
-    const make = {
-      activation: "_activation",
-      event: "_event",
-      agent: "_agent",
-    }[one?.kind];
-    const scrolled = isSame ? this.element.scrollTop : 0;
+    const [before, now] = [this.version, version].map((text) => text.split("|", 3).join());
+    if (!this.isOther(version)) return;
+    const make = { activation: "_activation", event: "_event", agent: "_agent" }[one?.kind];
+    const scrolled = before === now ? this.element.scrollTop : 0;
     refill(this.element, ...(make ? this[make](one) : [this._nothing()]));
     this.element.scrollTop = scrolled;
   }
@@ -53,9 +41,7 @@ export class Details {
       section(
         `Inputs (${one.inputs.length})`,
         rows(one.inputs, (edge) => [
-          h(
-            "div",
-            { class: "what" },
+          h("div.what",
             app.link(edge.event),
             ` ${edge.event.type} ${origin(edge.event)}, waited ${seconds(one.us - edge.landed.us)}`,
             said(app, edge.event),
@@ -66,9 +52,7 @@ export class Details {
       section(
         `Outputs (${one.outputs.length})`,
         rows(one.outputs, (event) => [
-          h(
-            "div",
-            { class: "what" },
+          h("div.what",
             app.link(event),
             ` ${event.type}, for ${list(event.to)}`,
             said(app, event),
@@ -106,9 +90,7 @@ export class Details {
         : null,
       section(
         "Its story",
-        h(
-          "ol",
-          { class: "rows", "aria-label": `Story of ${one.id}` },
+        h("ol.rows", { "aria-label": `Story of ${one.id}` },
           steps.slice(0, MOST_ROWS).map((step) => this._step(step)),
           more(steps),
         ),
@@ -132,10 +114,8 @@ export class Details {
   _step(step) {
     const { app } = this;
     const isLater = app.view.at !== null && step.t > app.view.at;
-    const text = h("span", { class: "what" }, told(step));
-    return h(
-      "li",
-      { class: isLater ? "later" : "" },
+    const text = h("span.what", told(step));
+    return h("li", { class: isLater ? "later" : "" },
       h("button", {
         class: "link when",
         type: "button",
@@ -217,10 +197,8 @@ export class Details {
       section(
         "What it did",
         rows(lane.activations, (one) => [
-          h("span", { class: "when", text: clockOf(one) }),
-          h(
-            "span",
-            { class: "what" },
+          h("span.when", { text: clockOf(one) }),
+          h("span.what",
             app.link(one),
             ` ${ACTIONS[one.end ? one.action : "working"]}`,
             one.outputs.length

@@ -20,7 +20,7 @@ export function whyItFailed(app) {
       link(model.node(node), text),
     ),
     chain.length > 1
-      ? h("p", {}, "The failure went on by ", ...between(chain.map((one) => link(one, one.id))))
+      ? h("p", "The failure went on by ", ...between(chain.map((one) => link(one, one.id))))
       : null,
     cause.tried.length ? h("h4", { text: "What was tried" }) : null,
     cause.tried.length ? tried(cause.tried) : null,
@@ -33,17 +33,11 @@ function between(links) {
 
 function tried(changes) {
   const heads = ["with it", "without", "change"];
-  return h(
-    "table",
-    { class: "tried" },
-    h("thead", {}, h("tr", {}, ...heads.map((text) => h("th", { text })))),
-    h(
-      "tbody",
-      {},
+  return h("table.tried",
+    h("thead", h("tr", ...heads.map((text) => h("th", { text })))),
+    h("tbody",
       changes.map((one) =>
-        h(
-          "tr",
-          {},
+        h("tr",
           h("td", { text: dots(one.good, one.of) }),
           h("td", { text: dots(one.unchanged_good, one.unchanged_of) }),
           h("td", { text: `${one.verdict}: ${one.says}` }),

@@ -1,10 +1,15 @@
 // Elements from names, keys and children. Text is only ever set as text, so nothing in a run can
 // become markup.
 
-/** An element. Of the keys, `on...` are listeners, `class` and `text` what they say. */
-export function h(name, keys, ...children) {
-  const element = document.createElement(name);
-  for (const [key, value] of Object.entries(keys ?? {})) {
+/** An element: `h("ul.rows", ...)`. Keys may come before the children: `on...` are listeners, `class`
+    and `text` what they say. */
+export function h(name, ...children) {
+  const [tag, ...classes] = name.split("."),
+    hasKeys = children[0] && Object.getPrototypeOf(children[0]) === Object.prototype,
+    keys = hasKeys ? children.shift() : {};
+  const element = document.createElement(tag);
+  if (classes.length) element.className = classes.join(" ");
+  for (const [key, value] of Object.entries(keys)) {
     if (value === null || value === undefined || value === false) continue;
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
     else if (key === "text") element.textContent = value;
@@ -36,6 +41,22 @@ export function svg(name, keys, title, ...children) {
   if (title) element.append(svg("title", {}, "", title));
   element.append(...children);
   return element;
+}
+
+/** What shows a part of the page, and is made anew when what it shows has another version. */
+export class Panel {
+  version = "";
+
+  constructor(app, element) {
+    Object.assign(this, { app, element });
+  }
+
+  /** Whether the version is another one than before. */
+  isOther(version) {
+    const before = this.version;
+    this.version = version;
+    return version !== before;
+  }
 }
 
 /** Fills an element anew; who was on a button in it from the keyboard is on the same one again. */

@@ -2,6 +2,7 @@
 // is folded, and the moment that is shown.
 
 import { firstBy, ticks } from "./axis.js";
+import { line } from "./glyphs.js";
 import { TOP } from "./layout.js";
 import { clock, counted, rank, seconds, worth } from "./words.js";
 
@@ -75,9 +76,7 @@ function fitted(ctx, text, room) {
 function axis({ ctx, view, layout, theme, font }) {
   ctx.fillStyle = theme.panel;
   ctx.fillRect(0, 0, view.width, TOP);
-  ctx.strokeStyle = theme.line;
-  ctx.lineWidth = 1;
-  line(ctx, 0, TOP - 0.5, view.width, TOP - 0.5);
+  line(ctx, 0, TOP - 0.5, view.width, TOP - 0.5, { colour: theme.line, width: 1 });
   line(ctx, view.gutter - 0.5, 0, view.gutter - 0.5, view.height);
   ctx.font = `11px ${font}`;
   ctx.textBaseline = "middle";
@@ -207,11 +206,7 @@ export function drawOutages(painter) {
   for (const outage of model.outages) {
     const x = Math.round(view.x(layout.axis.place(outage))) + 0.5;
     if (outage.t > view.until || x < view.gutter || x > view.width) continue;
-    ctx.strokeStyle = theme.accent;
-    ctx.lineWidth = 1.2;
-    ctx.setLineDash([5, 4]);
-    line(ctx, x, TOP, x, view.bottom);
-    ctx.setLineDash([]);
+    line(ctx, x, TOP, x, view.bottom, { colour: theme.accent, width: 1.2, dash: [5, 4] });
     ctx.font = `600 11px ${font}`;
     const width = ctx.measureText(outage.mark).width + 14;
     const left = Math.max(view.gutter + 2, Math.min(x - width / 2, view.width - width - 2));
@@ -228,8 +223,7 @@ export function drawFoot({ ctx, view, theme, font }) {
   if (!view.foot) return;
   ctx.fillStyle = theme.panel;
   ctx.fillRect(0, view.bottom, view.width, view.foot);
-  ctx.strokeStyle = theme.line;
-  line(ctx, 0, view.bottom + 0.5, view.width, view.bottom + 0.5);
+  line(ctx, 0, view.bottom + 0.5, view.width, view.bottom + 0.5, { colour: theme.line });
   if (!view.away) return;
   const texts = view.hasAllLanes
     ? [`fold ${counted(view.away, "lane")}`, "fold"]
@@ -253,8 +247,7 @@ export function drawMeasured(painter) {
   ctx.globalAlpha = 0.1;
   ctx.fillRect(x0, TOP, x1 - x0, view.height);
   ctx.globalAlpha = 1;
-  ctx.lineWidth = 1;
-  for (const x of [x0, x1]) line(ctx, x, TOP, x, view.height);
+  for (const x of [x0, x1]) line(ctx, x, TOP, x, view.height, { width: 1 });
   const within = (places) => firstBy(places, (at) => at, to) - firstBy(places, (at) => at, from);
   const long = axis.at(to) - axis.at(from);
   const text = [
@@ -289,16 +282,7 @@ export function drawMoment(painter) {
   ctx.globalAlpha = 0.55;
   ctx.fillRect(x + 8, TOP, view.width, view.height);
   ctx.globalAlpha = 1;
-  ctx.strokeStyle = theme.accent;
-  ctx.lineWidth = 1.5;
-  line(ctx, x, TOP, x, view.height);
-}
-
-function line(ctx, x0, y0, x1, y1) {
-  ctx.beginPath();
-  ctx.moveTo(x0, y0);
-  ctx.lineTo(x1, y1);
-  ctx.stroke();
+  line(ctx, x, TOP, x, view.height, { colour: theme.accent, width: 1.5 });
 }
 
 /** The events in each buffer, as a strip below the bars: so one sees what waits. */

@@ -1,7 +1,7 @@
 // The filters of the picture: agents, types of events, patterns, fates. And the legend.
 
 import { buttonOf, h, pen, put } from "./dom.js";
-import { arrive, FATE_COLOUR, FATE_DASH, isHollow, outline, shapeOf } from "./glyphs.js";
+import { arrive, FATE_COLOUR, FATE_DASH, isHollow, line, outline, shapeOf } from "./glyphs.js";
 import { FATES } from "./model.js";
 import { WORTH_COLOUR } from "./draw_frame.js";
 import { number, weighed } from "./words.js";
@@ -65,15 +65,11 @@ export class Filters {
       .filter(([, all]) => all.length)
       .flatMap(([group, all]) => [
         h("h3", { text: GROUPS[group] }),
-        h(
-          "fieldset",
-          { "aria-label": GROUPS[group] },
+        h("fieldset", { "aria-label": GROUPS[group] },
           all.map(([key, label, n]) => this._box(group, key, label, n)),
         ),
       ]);
-    const all = h(
-      "p",
-      { class: "steps" },
+    const all = h("p.steps",
       buttonOf("Show everything", () => {
           app.everything();
           this._fill();
@@ -86,9 +82,7 @@ export class Filters {
     const box = h("input", { type: "checkbox", "data-group": group, "data-key": key });
     box.checked = !this.app.view.hidden[group].has(key);
     box.addEventListener("change", () => this.app.hide(group, key, !box.checked));
-    return h(
-      "label",
-      { title: label },
+    return h("label", { title: label },
       box,
       h("span", { text: label }),
       h("small", { text: number(n) }),
@@ -126,9 +120,7 @@ export function startLegend(app, element) {
   element.addEventListener("toggle", () => {
     if (!element.open) return;
     const keys = (names, paint) =>
-      h(
-        "div",
-        { class: "key" },
+      h("div.key",
         Object.entries(names).flatMap(([key, text]) => {
           const canvas = h("canvas", { "aria-hidden": "true" });
           canvas.paint = () => paint(pen(canvas), key);
@@ -168,14 +160,8 @@ function event(ctx, theme, type) {
 }
 
 function edge(ctx, theme, fate) {
-  ctx.strokeStyle = ctx.fillStyle = theme[FATE_COLOUR[fate]];
-  ctx.lineWidth = 1.5;
-  ctx.setLineDash(FATE_DASH[fate]);
-  ctx.beginPath();
-  ctx.moveTo(1, 10);
-  ctx.lineTo(34, 10);
-  ctx.stroke();
-  ctx.setLineDash([]);
+  ctx.fillStyle = theme[FATE_COLOUR[fate]];
+  line(ctx, 1, 10, 34, 10, { colour: ctx.fillStyle, width: 1.5, dash: FATE_DASH[fate] });
   arrive(ctx, fate, { x: 42, y: 10 });
 }
 

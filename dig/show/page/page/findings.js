@@ -2,20 +2,15 @@
 // chosen finding says why it was raised, what proves it, and what healing did.
 
 import { commands, falseAlarm } from "./acts.js";
-import { buttonOf, h, para, refill } from "./dom.js";
+import { buttonOf, h, Panel, para, refill } from "./dom.js";
 import { clockOf } from "./pieces.js";
 import { way } from "./way.js";
 import { number, rank, worth } from "./words.js";
 
 const MOST_ROWS = 500;
 
-export class Findings {
-  constructor(app, element) {
-    this.app = app;
-    this.element = element;
-    this.version = "";
-    this.open = new Set(); // keys of repeats
-  }
+export class Findings extends Panel {
+  open = new Set(); // keys of repeats
 
   /** The findings that are not filtered away, in the order of the list. */
   shown() {
@@ -59,12 +54,9 @@ export class Findings {
       [...this.open].join(),
       view.at === null ? "" : view.at,
     ].join("|");
-    if (version === this.version) return;
-    this.version = version;
+    if (!this.isOther(version)) return;
     const groups = [...this._groups()];
-    const list = h(
-      "ol",
-      { "aria-label": "Findings, errors first" },
+    const list = h("ol", { "aria-label": "Findings, errors first" },
       cut(groups, ([key, all]) =>
         all.length > 1 ? this._repeats(key, all, chosen) : this._row(all[0], all[0] === chosen),
       ),
@@ -102,9 +94,7 @@ export class Findings {
       else this.open.add(key);
       this.app.ask();
     };
-    return h(
-      "li",
-      { class: `finding ${worth(first)}` },
+    return h("li", { class: `finding ${worth(first)}` },
       head({
         first,
         key: `repeats ${key}`,
@@ -115,9 +105,7 @@ export class Findings {
         onclick: toggle,
       }),
       isOpen
-        ? h(
-            "ol",
-            { class: "repeats", "aria-label": `${first.pattern}, each time` },
+        ? h("ol.repeats", { "aria-label": `${first.pattern}, each time` },
             cut(all, (one) => this._row(one, one === chosen)),
           )
         : null,
@@ -126,9 +114,7 @@ export class Findings {
 
   _row(one, isChosen) {
     const { app } = this;
-    return h(
-      "li",
-      { class: `finding ${worth(one)}${isChosen ? " chosen" : ""}` },
+    return h("li", { class: `finding ${worth(one)}${isChosen ? " chosen" : ""}` },
       head({
         first: one,
         key: one.id,
@@ -144,16 +130,12 @@ export class Findings {
 
   _more(one) {
     const { app } = this;
-    return h(
-      "div",
-      { class: "more" },
+    return h("div.more",
       h("p", { text: one.why }),
       one.silenced === null ? null : para("lead", `Silenced: ${one.silenced}`),
       way(app, one.paths),
       this._healing(one),
-      h(
-        "div",
-        { class: "steps" },
+      h("div.steps",
         buttonOf("Show it", () => app.reveal(one)),
         app.view.away
           ? buttonOf(app.view.hasAllLanes ? "Fold other lanes" : "All lanes", () => app.toggleLanes())
@@ -171,18 +153,14 @@ export class Findings {
     if (app.model.head.unit) return null; // no run: there was nothing to heal
     if (!one.heals.length) return para("lead", "Healing: nothing was done.");
     const heals = one.heals.map((heal) =>
-      h(
-        "li",
-        {},
-        h("p", {}, `Healing ${heal.says}. `, heal.event ? app.link(heal.event) : null),
+      h("li",
+        h("p", `Healing ${heal.says}. `, heal.event ? app.link(heal.event) : null),
         heal.note ? para("note", heal.note) : null,
       ),
     );
     return [
       h("ul", { "aria-label": "What healing did" }, heals),
-      h(
-        "div",
-        { class: "steps" },
+      h("div.steps",
         buttonOf("Before healing", () => app.setAt(one.heals[0].t - 1)),
         buttonOf("After healing", () => app.setAt(one.heals.at(-1).t)),
       ),
@@ -193,18 +171,14 @@ export class Findings {
 /** The line of a finding, or of several that are alike. */
 function head({ first, key, isOpen, often = "", later = "", clock, says, onclick }) {
   const stage = first.stage ? ` ${first.stage}` : "";
-  return h(
-    "button",
-    { type: "button", "aria-expanded": String(isOpen), "data-finding": key, onclick },
+  return h("button", { type: "button", "aria-expanded": String(isOpen), "data-finding": key, onclick },
     h("span", { class: `badge ${worth(first)}`, text: first.pattern }),
-    h(
-      "span",
-      { class: "when" },
-      often ? h("span", { class: "times", text: `${often} ` }) : null,
+    h("span.when",
+      often ? h("span.times", { text: `${often} ` }) : null,
       `${named(first)}${worth(first)}${stage}${later}`,
     ),
-    h("span", { class: "when", text: clock }),
-    says ? h("span", { class: "says", text: `${says}${reason(first)}` }) : null,
+    h("span.when", { text: clock }),
+    says ? h("span.says", { text: `${says}${reason(first)}` }) : null,
   );
 }
 
@@ -224,7 +198,7 @@ function cut(all, row) {
   const rows = all.slice(0, MOST_ROWS).map(row);
   if (all.length > MOST_ROWS)
     rows.push(
-      h("li", { class: "empty", text: `and ${all.length - MOST_ROWS} more: filter, or search` }),
+      h("li.empty", { text: `and ${all.length - MOST_ROWS} more: filter, or search` }),
     );
   return rows;
 }

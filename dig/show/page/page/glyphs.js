@@ -18,6 +18,17 @@ const LIKE = {
   outside: "notice",
 };
 
+/** A line in the pen's colour and width or in others, dashed if it is said how. */
+export function line(ctx, x0, y0, x1, y1, { colour = ctx.strokeStyle, width = ctx.lineWidth, dash = [] } = {}) {
+  Object.assign(ctx, { strokeStyle: colour, lineWidth: width });
+  ctx.setLineDash(dash);
+  ctx.beginPath();
+  ctx.moveTo(x0, y0);
+  ctx.lineTo(x1, y1);
+  ctx.stroke();
+  ctx.setLineDash([]);
+}
+
 /** The name of the shape and colour of a type of event; types of a user's own share one. */
 export function shapeOf(type) {
   return LIKE[type] ?? (KNOWN.includes(type) ? type : "other");

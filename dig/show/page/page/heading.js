@@ -1,17 +1,13 @@
 // The words around the picture: the title, the hint above it, the tip at the pointer.
 
 import { Axis } from "./axis.js";
-import { $, h, put } from "./dom.js";
+import { $, h, Panel, put } from "./dom.js";
 import { isDark } from "./theme.js";
 import { ACTIONS, counted, describe, list, number, origin, seconds, weighed } from "./words.js";
 
 const MOST_FAILED = 5;
 
-export class Heading {
-  constructor(app) {
-    this.app = app;
-  }
-
+export class Heading extends Panel {
   update() {
     const { app } = this,
       { model } = app;
@@ -72,11 +68,7 @@ export class Heading {
 }
 
 /** Presses buttons, and says what the picture does not show. */
-export class Hint {
-  constructor(app) {
-    this.app = app;
-  }
-
+export class Hint extends Panel {
   update() {
     const { app } = this,
       { view, layout } = app,
@@ -121,12 +113,7 @@ export class Hint {
   }
 }
 
-export class Tip {
-  constructor(app, element) {
-    this.app = app;
-    this.element = element;
-  }
-
+export class Tip extends Panel {
   show(one, x, y) {
     const { element, app } = this;
     element.hidden = !one;

@@ -66,20 +66,16 @@ export function startKeys(app, dialog) {
   const actions = Object.assign({}, ...KEYS.map(([, keys]) => keys));
   dialog.append(
     h("h2", { text: "Keys" }),
-    h(
-      "dl",
-      {},
+    h("dl",
       KEYS.flatMap(([what, keys]) => [
-        h(
-          "dt",
-          {},
+        h("dt",
           Object.keys(keys).flatMap((key) => [h("kbd", { text: key.length > 1 ? key : key.toUpperCase() }), " "]),
         ),
         h("dd", { text: what }),
       ]),
     ),
     para("lead", "The wheel zooms; with Shift it moves along, with Alt lanes grow."),
-    h("p", {}, buttonOf("Close", () => dialog.close())),
+    h("p", buttonOf("Close", () => dialog.close())),
   );
   document.addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || dialog.open) return;

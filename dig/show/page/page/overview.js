@@ -1,7 +1,7 @@
 // The run in numbers: sums, who sent how much to whom, and each agent's work.
 
 import { note } from "./acts.js";
-import { buttonOf, h, para, refill, svg } from "./dom.js";
+import { buttonOf, h, Panel, para, refill, svg } from "./dom.js";
 import { FATES } from "./model.js";
 import { whyItFailed } from "./diagnosis.js";
 import { factsOf } from "./pieces.js";
@@ -11,32 +11,25 @@ const MOST_EDGES = 300;
 const MOST_NAMED = 13; // lanes with their names in the graph
 const MOST_PAIRS = 40;
 
-export class Overview {
-  constructor(app, element) {
-    this.app = app;
-    this.element = element;
-    this.version = "";
-  }
-
+export class Overview extends Panel {
   update() {
     const { model, painter } = this.app;
     const version = [this.app.pace.version, model.head.note, this.app.live === null, painter.theme?.ground].join();
-    if (version === this.version) return;
-    this.version = version;
+    if (!this.isOther(version)) return;
     refill(
       this.element,
-      h("section", {}, h("h3", { text: "Who sent how many events to whom" }), this._matrix()),
+      h("section", h("h3", { text: "Who sent how many events to whom" }), this._matrix()),
       this._verdict(),
       whyItFailed(this.app),
       note(this.app),
-      h("section", {}, h("h3", { text: "In numbers" }), this._numbers()),
-      h("section", {}, h("h3", { text: "Agents" }), this._agents()),
+      h("section", h("h3", { text: "In numbers" }), this._numbers()),
+      h("section", h("h3", { text: "Agents" }), this._agents()),
     );
   }
 
   _verdict() {
     const { task, cost } = this.app.model.head.answers ?? {};
-    return task ? h("section", {}, factsOf({ task, cost })) : null;
+    return task ? h("section", factsOf({ task, cost })) : null;
   }
 
   _numbers() {
@@ -61,13 +54,9 @@ export class Overview {
         [...model.usage].slice(0, 6).map(([key, n]) => [key.replaceAll("_", " "), n]),
       ),
     };
-    return h(
-      "dl",
-      { class: "numbers" },
+    return h("dl.numbers",
       Object.entries(counts).map(([key, value]) =>
-        h(
-          "div",
-          {},
+        h("div",
           h("dt", { text: key }),
           h("dd", { text: typeof value === "number" ? number(value) : value }),
         ),
@@ -77,9 +66,7 @@ export class Overview {
 
   _matrix() {
     const { lanes } = this.app.model;
-    return h(
-      "div",
-      { class: "matrix" },
+    return h("div.matrix",
       this._team(lanes),
       para("cut", "A click on an agent shows its lane alone, one on an edge what went there."),
       this._busiest(lanes),
@@ -129,13 +116,9 @@ export class Overview {
   }
 
   _busiest(lanes) {
-    return h(
-      "ul",
-      { class: "rows", "aria-label": "Busiest pairs" },
+    return h("ul.rows", { "aria-label": "Busiest pairs" },
       this._pairs(lanes).slice(0, MOST_PAIRS).map(({ from, to, n }) =>
-        h(
-          "li",
-          {},
+        h("li",
           buttonOf(`${name(from)} → ${to.id}`, () => this.app.selectPair(from, to), { class: "link what" }),
           h("span", { text: number(n) }),
         ),
@@ -148,10 +131,8 @@ export class Overview {
       { model } = app;
     const total = Math.max(1, model.us);
     const row = (lane) =>
-      h(
-        "tr",
-        {},
-        h("td", {}, app.link(lane)),
+      h("tr",
+        h("td", app.link(lane)),
         [
           number(lane.turns),
           `${Math.round((100 * lane.busyUs) / total)} %`,
@@ -159,21 +140,15 @@ export class Overview {
           number(lane.events.length),
         ].map((text) => h("td", { text })),
       );
-    return h(
-      "table",
-      { class: "agents" },
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
+    return h("table.agents",
+      h("thead",
+        h("tr",
           ["agent", "turns", "busy", "waited", "sent"].map((text) =>
             h("th", { scope: "col", text }),
           ),
         ),
       ),
-      h("tbody", {}, model.lanes.slice(1).map(row)),
+      h("tbody", model.lanes.slice(1).map(row)),
     );
   }
 }

@@ -10,26 +10,22 @@ const MOST_SAID = 120; // characters
 
 /** A part with its title. */
 export function section(title, ...children) {
-  return h("section", {}, h("h3", { text: title }), ...children);
+  return h("section", h("h3", { text: title }), ...children);
 }
 
 /** Names and what they are; what is not known is left out. */
 export function factsOf(facts) {
   const known = Object.entries(facts).filter(([, value]) => value !== null && value !== undefined);
-  return h(
-    "dl",
-    { class: "facts" },
-    known.flatMap(([key, value]) => [h("dt", { text: key }), h("dd", {}, value)]),
+  return h("dl.facts",
+    known.flatMap(([key, value]) => [h("dt", { text: key }), h("dd", value)]),
   );
 }
 
 /** A list, cut where it is very long. */
 export function rows(all, make) {
   if (!all.length) return para("empty", "None.");
-  return h(
-    "ul",
-    { class: "rows" },
-    all.slice(0, MOST_ROWS).map((one) => h("li", {}, make(one))),
+  return h("ul.rows",
+    all.slice(0, MOST_ROWS).map((one) => h("li", make(one))),
     more(all),
   );
 }

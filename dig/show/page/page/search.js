@@ -56,7 +56,7 @@ export class Search {
         : rows.length
           ? null
           : "Nothing matches.";
-    this.list.replaceChildren(...rows, ...(note ? [h("li", { class: "note", text: note })] : []));
+    this.list.replaceChildren(...rows, ...(note ? [h("li.note", { text: note })] : []));
     this.list.hidden = !text;
     this.input.setAttribute("aria-expanded", String(Boolean(text)));
     this._mark();

@@ -4,6 +4,7 @@
 import { $ } from "./dom.js";
 import { Painter } from "./draw.js";
 import { pill } from "./draw_frame.js";
+import { line } from "./glyphs.js";
 import { Layout, TOP } from "./layout.js";
 import { Model } from "./model.js";
 import { View } from "./view.js";
@@ -133,16 +134,8 @@ export class Twin {
     const x = this._x(),
       { ctx, view, theme } = painter;
     if (x === null || x < view.gutter || x > view.width) return;
-    ctx.strokeStyle = theme.heal;
-    ctx.lineWidth = 1.5;
-    ctx.setLineDash([4, 3]);
-    ctx.beginPath();
-    ctx.moveTo(x, TOP);
-    ctx.lineTo(x, view.height);
-    ctx.stroke();
-    ctx.setLineDash([]);
-    if (!isNamed) return;
-    pill(painter, `First difference: ${this.says}`, x, view.bottom + 3, theme.heal);
+    line(ctx, x, TOP, x, view.height, { colour: theme.heal, width: 1.5, dash: [4, 3] });
+    if (isNamed) pill(painter, `First difference: ${this.says}`, x, view.bottom + 3, theme.heal);
   }
 }
 

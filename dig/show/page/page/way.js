@@ -18,9 +18,7 @@ export function way(app, paths) {
     left -= rows.length;
     for (const { key } of all) shown.add(key);
     if (!rows.length) return null;
-    return h(
-      "ol",
-      { class: "rows way", "aria-label": path.says },
+    return h("ol.rows.way", { "aria-label": path.says },
       rows.map((hop) => row(app, hop)),
       rows.length < fresh.length
         ? h("li", { text: `and ${fresh.length - rows.length} hops more` })
@@ -41,19 +39,13 @@ function hops(model, ids) {
 }
 
 function row(app, { event, by }) {
-  return h(
-    "li",
-    {},
-    h(
-      "div",
-      { class: "what" },
+  return h("li",
+    h("div.what",
       app.link(event),
       ` ${event.type} ${origin(event)}`,
       said(app, event),
       grouped(event, by).map(({ which, agent, all }) =>
-        h(
-          "div",
-          {},
+        h("div",
           fate(which, `${PAST[which]} ${agent}${all.length > 1 ? `, ${all.length} times` : ""} `),
           all.slice(0, 6).flatMap((one) => [app.link(one), " "]),
         ),

@@ -1,6 +1,8 @@
 // The list of runs: asked for every two seconds, and shown again if something has changed.
 // All texts come from traces, so they are only ever put in as text.
 
+import { $, buttonOf, h } from "./dom.js";
+
 const EVERY_MS = 2000;
 const COLUMNS = [
   { label: "run", text: name, sort: (run) => run.path, title: (run) => run.path },
@@ -39,8 +41,6 @@ const state = {
 };
 window.digRuns = state; // for whoever tests this page
 
-const $ = (id) => document.getElementById(id);
-
 function word(value) {
   if (value === null || value === undefined) return "";
   return typeof value === "string" ? value : JSON.stringify(value);
@@ -65,7 +65,7 @@ function total(counts) {
 
 /** The task of a run whose name does not tell it. */
 function task(run) {
-  return element("small", run.path === name(run) ? word(run.task ?? run.team) : "");
+  return h("small", { text: run.path === name(run) ? word(run.task ?? run.team) : "" });
 }
 
 function alarms(run) {
@@ -85,13 +85,6 @@ function waiting(run) {
 function counted(shown, all) {
   if (!all) return "There are no runs here yet. What comes is shown by itself.";
   return shown === all ? `${all} ${all === 1 ? "run" : "runs"}` : `${shown} of ${all} runs`;
-}
-
-function element(name, text, attributes = {}) {
-  const made = document.createElement(name);
-  made.textContent = text;
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  return made;
 }
 
 function compare(a, b) {
@@ -114,18 +107,14 @@ function chosen() {
 }
 
 function row(run) {
-  const tr = document.createElement("tr");
-  tr.className = run.state.replace(" ", "-");
-  COLUMNS.forEach(({ label, text, style, isNumber, title }, i) => {
-    const cell = element(i ? "td" : "th", "", i ? { "data-label": label } : { scope: "row" });
-    cell.className = `${isNumber ? "number" : ""} ${style?.(run) ?? ""}`.trim();
-    if (title?.(run)) cell.title = title(run);
-    if (!i) cell.append(picker(run), element("a", text(run), { href: run.address }), task(run));
-    else if (text === COLUMNS[1].text) cell.append(element("b", run.ending), reason(run));
-    else cell.append(String(text(run)));
-    tr.append(cell);
+  const cells = COLUMNS.map(({ label, text, style, isNumber, title }, i) => {
+    const shown = String(text(run)),
+      keys = { class: `${isNumber ? "number" : ""} ${style?.(run) ?? ""}`.trim(), title: title?.(run) || null };
+    if (!i) return h("th", { scope: "row", ...keys }, picker(run), h("a", { text: shown, href: run.address }), task(run));
+    const parts = label === "ended" ? [h("b", { text: run.ending }), reason(run)] : [shown];
+    return h("td", { "data-label": label, ...keys }, parts);
   });
-  return tr;
+  return h("tr", { class: run.state.replace(" ", "-") }, cells);
 }
 
 /** Why a run ended as it did: the sentence behind its verdict. */
@@ -136,13 +125,13 @@ function reason(run) {
 
 /** The box that takes a run into the two that are compared. */
 function picker(run) {
-  const box = element("input", "", { type: "checkbox", "aria-label": `Compare ${run.path}` });
-  box.checked = state.two.includes(run.path);
-  box.addEventListener("change", () => {
+  const onchange = () => {
     const others = state.two.filter((name) => name !== run.path);
     state.two = box.checked ? [...others, run.path].slice(-2) : others;
     show();
-  });
+  };
+  const box = h("input", { type: "checkbox", "aria-label": `Compare ${run.path}`, onchange });
+  box.checked = state.two.includes(run.path);
   return box;
 }
 
@@ -165,31 +154,27 @@ function show() {
 function choice([label, valuesOf]) {
   const values = [...new Set(state.runs.flatMap(valuesOf))].filter(Boolean).sort();
   if (values.length < 2) return null;
-  const select = element("select", "", { "aria-label": label });
-  select.append(element("option", `any ${label}`, { value: "" }));
-  for (const value of values) select.append(element("option", value, { value }));
-  select.value = state.wanted[label] ?? "";
-  select.addEventListener("change", () => {
+  const onchange = () => {
     state.wanted[label] = select.value;
     show();
-  });
+  };
+  const option = (text, value) => h("option", { text, value });
+  const select = h("select", { "aria-label": label, onchange }, option(`any ${label}`, ""), values.map((one) => option(one, one)));
+  select.value = state.wanted[label] ?? "";
   return select;
 }
 
-function heading(column, i) {
-  const isSorted = i === state.column;
-  const cell = element("th", "", { scope: "col" });
-  if (column.isNumber) cell.className = "number";
-  if (isSorted) cell.setAttribute("aria-sort", state.isDown ? "descending" : "ascending");
-  const button = element("button", column.label, { type: "button" });
-  button.addEventListener("click", () => {
+function heading({ label, isNumber }, i) {
+  const isSorted = i === state.column,
+    order = state.isDown ? "descending" : "ascending";
+  const sort = () => {
     state.isDown = isSorted ? !state.isDown : false;
     state.column = i;
     show();
     $("columns").children[i].firstChild.focus();
-  });
-  cell.append(button);
-  return cell;
+  };
+  const keys = { scope: "col", class: isNumber && "number", "aria-sort": isSorted && order };
+  return h("th", keys, buttonOf(label, sort));
 }
 
 async function ask() {
