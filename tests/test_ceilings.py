@@ -16,19 +16,20 @@ from .test_architecture import MODULES, ROOT, imported
 
 # Lines of code. A change that needs more raises its row in the same commit, and says why there.
 LINES = {
-    "dig": 301,
+    "dig": 250,
     "_util": 740,
     "adapters": 12_395,
-    "cli": 2_751,
+    "cli": 2_712,
     "detectors": 6_280,
     "diagnosis": 6_795,
     "faults": 1_225,
     "graph": 2_657,
-    "lab": 9_228,
+    "lab": 9_224,
     "monitor": 2_176,
     "runtime": 4_647,
-    "show": 5_680,
-    "traces": 7_220,
+    "show": 5_670,
+    "tasks": 2_849,
+    "traces": 7_206,
 }
 
 # What a command imports at any time; packages' own `__init__` are not counted.
