@@ -25,6 +25,8 @@ FOREIGN = {
     "dig/adapters/langgraph/routes.py _QUESTION": 1,
     "dig/cli/app.py _COMMAND": 1,
     "dig/cli/app.py write": 1,
+    "dig/detectors/error_causes.py _STATUS": 1,
+    "dig/detectors/error_causes.py _WAIT": 1,
     "dig/detectors/headline.py _TYPED": 1,
     "dig/diagnosis/conversations/flow.py _CODE": 1,
     "dig/diagnosis/conversations/flow.py _EXIT": 1,

@@ -5,7 +5,7 @@
 - `watch`: a graph with detectors that look at every record.
 - `usual`, `team_usual`: findings that good runs raise, too, and that are no alarm.
 - `finding`, `describe`, `paths`: findings, findings in words, and the paths that prove them.
-- `message_words`: the words of a message.
+- `message_words`: the words of a message; `error_causes`: causes of errors outside a team.
 - `run_so_far`, `five_answers`: a run as far as it was followed, and the five answers about it;
   `tallies`: what the former sums up;
 - `headline`, `mended`: the sentence about a failed request, and mended findings;

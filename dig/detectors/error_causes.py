@@ -1,0 +1,63 @@
+"""Causes of errors outside a team: a server that limits, is overloaded, refuses, or is silent."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from dig._util.text import name
+
+MOST_READ = 400
+_STATUS = re.compile(r"(?:: |code:? |status:? |http[ /]|[\[('\"]|^)([45]\d\d)\b")
+_WAIT = re.compile(
+    r"(?:try again|retry|wait)\w{0,3} (?:in|after|for)?:? ?(\d{1,6}\.?\d{0,3}) ?(\w*)"
+)
+
+
+class ErrorCause(NamedTuple):
+    """What a server did, as a clause, and the next step, as an order."""
+
+    says: str
+    remedy: str
+
+
+def cause_of(error: str, agent: str) -> ErrorCause | None:
+    """Find the cause of an error in its words; ``None``: none of these.
+
+    Args:
+        error: The error, with its type.
+        agent: The name of the agent with the error.
+    """
+    text = error[:MOST_READ].lower()
+    status, wait = _STATUS.search(text), _WAIT.search(text)
+    words = f"{text.replace('_', ' ')} #{status[1] if status else ''}"
+    for signs, (says, remedy) in _CAUSES.items():
+        if any(sign in words for sign in signs):
+            ask = f"Wait {wait[1]} {wait[2] or 's'}, then ask" if wait else "Ask"
+            return ErrorCause(says, remedy.format(agent=f"`{name(agent)}`", ask=ask))
+    return None
+
+
+_AGAIN = "{ask} again, or let {agent} try again by itself"
+_CAUSES = {
+    ("#402", "insufficient quota", "credit balance", "insufficient credit"): (
+        "an account has no credit left", "Add credit to the account that {agent} uses",
+    ),
+    ("#429", "rate limit", "ratelimit", "too many requests", "resource exhausted"): (
+        "a server limited the number of requests", _AGAIN,
+    ),
+    ("#500", "#502", "#503", "#504", "#529", "overloaded", "service unavailable"): (
+        "a server was overloaded, or failed", _AGAIN,
+    ),
+    ("#401", "#403", "authenticationerror", "permissiondenied", "api key"): (
+        "a server did not accept a key", "Renew the key or the rights that {agent} needs",
+    ),
+    ("#408", "timeouterror", "timed out", "readtimeout", "timeoutexception"): (
+        "a server or tool did not answer in time", "Give {agent} more time, or let it try again",
+    ),
+    ("connectionerror", "connecterror", "connection refused", "connection reset", "unreachable"): (
+        "a server could not be reached", "See whether {agent} can reach its server, then ask again",
+    ),
+}  # fmt: skip
+"""Words and, after `#`, HTTP statuses in errors, as the clients of OpenAI, Anthropic, Google and of
+HTTP write them -> the cause, and the remedy."""
