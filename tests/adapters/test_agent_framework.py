@@ -17,7 +17,7 @@ from dig.adapters.agent_framework.team import WorkflowTeam
 from dig.adapters.agent_framework.workflow import WorkflowPatches
 from dig.detectors import standard, standard_healers
 from dig.detectors.policy import HEAL_ALL
-from dig.graph.records import Emit, End, Limits, Start
+from dig.graph.records import Emit, End, IncidentRow, Limits, Start
 from dig.runtime.setup import Setup
 
 from . import framework_watch
@@ -505,6 +505,20 @@ def slow(script: Script) -> af.Workflow:
             await ctx.send_message("at last")
 
     return Parts(script, a=act, c=ends).line()
+
+
+def test_the_question_to_a_person_is_in_the_trace() -> None:
+    watched = Watched()
+    play(team(slow, ask), watched)
+    (wait,) = [row.detail for row in watched.rows(IncidentRow) if row.what == "waits"]
+    assert wait["asks"] == "May I?" and "responses=" in wait["answer"]
+
+
+def test_several_questions_are_in_the_trace_until_each_is_answered() -> None:
+    watched = Watched()
+    play(team(many, all_at_once), watched)
+    first = next(row.detail for row in watched.rows(IncidentRow) if row.what == "waits")
+    assert first["asks"][:2] == ["May I, 0?", "May I, 1?"]
 
 
 def kept(script: Script) -> af.Workflow:

@@ -19,6 +19,8 @@ from . import handlers
 CALLED_OFF = base.CalledOffError("the workflow has ended, or is not waited for any more")
 """Reason in a trace for turns that were open when a run failed; it is never raised."""
 
+RESUMES = "run the workflow with responses={request_id: ...}"
+"""The way to answer a question."""
 
 Handoff = Callable[[Any, Any], bool]
 """Whether an executor that was given the first has only handed it on, by sending the second."""
@@ -66,6 +68,7 @@ class WorkflowTeam(base.AdapterState):
         self._undecided: dict[str, handlers.HandlerRun] = {}  # by executor, until edges decide
         self._outgoing: dict[int, handlers.OutgoingMessage] = {}  # by id, of undecided runs
         self._waiting: dict[str, base.Turn] = {}  # by request: the turn that waits for a person
+        self._questions: dict[str, Any] = {}  # by request
         self._settling: handlers.HandlerRun | None = None  # its turn ends just now
         # (id, edges, executor) -> message, event
         self._routed: dict[tuple[int, handlers.Edges, str], tuple[Any, str]] = {}
@@ -310,11 +313,13 @@ class WorkflowTeam(base.AdapterState):
         """Whether turns wait for a person."""
         return bool(self._waiting)
 
-    def ask(self, request: str) -> None:
+    def ask(self, request: str, question: Any) -> None:
         """Note a handler's question to a person: the turn stays open until the response."""
         turn = base.current_turn(self.session)
         if turn is not None and turn in self._works:
             self._waiting[request] = turn
+            still_open = {r: asked for r, asked in self._questions.items() if r in self._waiting}
+            self._questions = {**still_open, request: handlers.shown(question)}
 
     def call_off(self, besides: Collection[str] = ()) -> None:
         """Fail turns waiting for a person, `besides` the turns of some requests."""
@@ -476,7 +481,8 @@ class WorkflowTeam(base.AdapterState):
             turn.emit(message.payload, map(self.agent, message.recipients), message.type)
         for outgoing in waiting:  # events without a recipient, until edges decide about them
             turn.emit(outgoing.payload, (), outgoing.type)
-        asks = turn in self._waiting.values()
+        waiting_for = [request for request, asking in self._waiting.items() if asking is turn]
+        asks = [self._questions.get(request) for request in waiting_for]
         if work.is_last and work.output is not None:
             turn.emit(work.output, self.end)
         elif work.is_last and not asks and any(event.type != "notice" for event in turn.events):
@@ -487,13 +493,13 @@ class WorkflowTeam(base.AdapterState):
             event = work.delivery.events[0]
             turn.pass_on(event, [self.agent(executor) for _, executor in handed_on.routes])
             self.route([(handed_on, *way) for way in handed_on.routes], event)
-        events = self._end(work, asks=asks)
+        events = self._end(work, asks)
         for message, event in zip(sent, events, strict=False):
             self.route(message.routes, event)
         for outgoing, event in zip(waiting, events[len(sent) :], strict=False):
             outgoing.event = event
 
-    def _end(self, work: handlers.HandlerRun, *, asks: bool) -> tuple[str, ...]:
+    def _end(self, work: handlers.HandlerRun, asks: list[Any]) -> tuple[str, ...]:
         """End a turn, or leave the turn waiting for a person; gives the generated events.
 
         If it asks a person, the turn goes on when that has answered.
@@ -505,7 +511,7 @@ class WorkflowTeam(base.AdapterState):
             else:
                 if work.outgoing or work.output is not None:
                     work.turn.wait_for(0)
-                work.turn.waits()
+                work.turn.waits(asks[0] if len(asks) == 1 else asks, RESUMES)
         finally:
             self._settling = None
         return work.turn.outputs[before:]

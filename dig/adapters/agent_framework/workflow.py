@@ -142,7 +142,7 @@ class WorkflowPatches:
 
     async def ask(self, original: Callable[..., Any], event: Any) -> None:
         """A handler asks a person."""
-        self._step(self._team.ask, event.request_id, default=None)
+        self._step(self._team.ask, event.request_id, event.data, default=None)
         await original(event)
 
     # --- edges ---
