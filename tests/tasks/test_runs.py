@@ -12,6 +12,7 @@ from textwrap import dedent
 
 import pytest
 
+from dig.cli.run import disturbing
 from dig.detectors.policy import Policy, Rule
 from dig.errors import SettingsError
 from dig.graph.records import HealRow, Record
@@ -183,3 +184,12 @@ def test_a_program_runs_and_forks_a_method_without_importing_the_laboratory(
     command = [sys.executable, "-c", dedent(program)]
     finished = subprocess.run(command, capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
+
+
+def test_a_loss_that_was_healed_is_in_the_verdict_of_the_run(tmp_path: Path) -> None:
+    """The agent that left had the work, and not the agents that were given it anew."""
+    run = TeamRun(seed=802, agents=9, method="dig", profile=Profile.of(["error=0"]))
+    execution = execute(run, tmp_path, disturb=disturbing(["leave target=agent-5 start=4"]))
+    (loss,) = [step for step in execution.verdict.wrong if "orphaned event" in step.says]
+    assert "lost when agent-5 left" in loss.says
+    assert execution.verdict.who[0].agent == "agent-5"

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from threading import current_thread, main_thread
 from types import FrameType
@@ -19,7 +19,9 @@ import anyio
 from dig._util.text import safe_text
 from dig.detectors.answers import FiveAnswers
 from dig.detectors.five_answers import five_answers
+from dig.detectors.run_so_far import RunSoFar
 from dig.errors import JournalError, RealTimeError
+from dig.graph.graph import InteractionGraph
 from dig.monitor.messages import Output
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
@@ -30,6 +32,7 @@ from dig.runtime.simulator import Simulation
 from dig.tasks.task import Score, Task
 from dig.traces.journal.exchanges import exchanges
 from dig.traces.journal.journal import KEEPING, Journal, Keeping, RunDirectory
+from dig.traces.journal.reader import read_records
 from dig.traces.usage import cost_text
 
 from .arrange import Disturbance, arrange, make_bus, make_problem, make_simulation, make_task
@@ -78,17 +81,22 @@ class Execution:
     disturbed: Mapping[str, Any] = field(default_factory=dict)
     json_modes: Mapping[str, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def verdict(self) -> FiveAnswers:
         """The five answers about the run, with the answer's score and the cost."""
-        if self.result.so_far is None:
+        so_far = self.result.so_far
+        if so_far is None:
             return self.result.verdict
+        # A request's records are written when its graph is complete, so a loss that is healed in
+        # the same request is not to be seen any more.
+        if so_far.heals and self.unreplayable_from is None:
+            so_far = _read_again(self.directory)
         score: dict[str, Any] = {}
         if self.score is not None:
             says = self.score.says or f"Its score is: {self.score}."
             score = {**asdict(self.score), "says": says}
         return five_answers(
-            self.result.so_far, score=score, place=safe_text(self.directory),
+            so_far, score=score, place=safe_text(self.directory),
             spent=cost_text(self.counts.sums), injections=self.disturbed.get("injections") or (),
             can_try=self.agents_are == SIMULATED,
         )  # fmt: skip
@@ -109,6 +117,15 @@ class Execution:
             **({"json_modes": dict(self.json_modes)} if self.json_modes else {}),
             **self.disturbed,
         }
+
+
+def _read_again(directory: Path) -> RunSoFar:
+    graph = InteractionGraph()
+    so_far = RunSoFar(graph)
+    for record in read_records(directory):
+        graph.apply(record)
+        so_far(record)
+    return so_far
 
 
 def execute(
