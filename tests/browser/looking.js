@@ -118,9 +118,18 @@
     );
   }
 
+  /** Whether the hint in an empty field is longer than the field. */
+  function isHintCut(field) {
+    const { font, paddingLeft, paddingRight } = getComputedStyle(field),
+      room = field.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+    one.font = font;
+    return one.measureText(field.placeholder).width > room;
+  }
+
   /** Elements whose text is cut off without a sign of it. */
   function clipped() {
     const isCut = (element) => {
+      if (element.placeholder) return isHintCut(element);
       const { overflowX, textOverflow, webkitLineClamp } = getComputedStyle(element);
       if (overflowX !== "hidden" || !element.textContent.trim()) return false;
       if (webkitLineClamp !== "none") return element.scrollHeight > element.clientHeight + 2 && !element.closest("[title]");

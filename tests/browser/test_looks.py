@@ -37,16 +37,17 @@ def test_nothing_is_wrong_at_a_close_look(
 
 
 def test_a_close_look_sees_what_is_wrong(browser: Browser, report: str) -> None:
-    """Pale text, text on other text, and things that are drawn at another moment."""
+    """Pale text, text on other text, a hint that is cut, and things drawn at another moment."""
     page = browser.new_page()
     (_, found), *_ = looked(page, report)
     assert faults(found) == []
     page.evaluate(
         "() => { const { painter, layout } = dig.app; painter.theme['ink-2'] = '#ddd';"
         " painter.theme.ink = painter.theme.band; layout.startAt[0] += 1e6;"
-        " document.querySelector('.chips').style.marginTop = '-14px'; }"
+        " document.querySelector('.chips').style.marginTop = '-14px';"
+        " document.getElementById('search').placeholder = 'Search ' + 'and find '.repeat(9); }"
     )
     lines = faults(page.evaluate("look()"))
-    for fault in ("below 4.5:1: ", "on one another: ", "px off its moment"):
+    for fault in ("below 4.5:1: ", "on one another: ", "px off its moment", "cut off: search"):
         assert any(fault in line for line in lines), fault
     page.close()

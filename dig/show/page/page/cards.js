@@ -96,7 +96,7 @@ export class Cards {
     ];
   }
 
-  /** An agent with its part, and what its first failed turn was given. */
+  /** An agent with its part, and what a failed turn was given: behind a question it would read as the answer. */
   _agent({ agent, says, is_at_fault: isAtFault, activation }) {
     const { contents, model } = this.app,
       events = model.node(activation)?.inputs.map((edge) => edge.event) ?? [],
@@ -105,7 +105,7 @@ export class Cards {
       isTold = model.head.answers.wrong.some((step) => given && step.says.includes(given.slice(0, 40)));
     return [
       h("span", { class: isAlarm ? "culprit" : "" }, this.app.link(agent), " ", ...marked(says)),
-      given && !isTold && para("said", `given: ${given}`),
+      given && isAtFault && !isTold && para("said", `given: ${given}`),
     ];
   }
 
