@@ -88,3 +88,8 @@ class KnownCause:
     chain: tuple[int, ...] = ()
     tried: tuple[TriedChange, ...] = ()
     agent: str = ""
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether changes were tried there, and none of them helps."""
+        return {change.verdict for change in self.tried} == {"refuted"}

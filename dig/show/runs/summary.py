@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from math import isfinite
@@ -280,13 +281,29 @@ def stored_answers(
     fields, figures = dict(score) if isinstance(score, Mapping) else {}, figures_text(score)
     if not fields.get("says") and figures:
         fields["says"] = f"Its score is: {figures}."
-    return five_answers(
-        so_far, state=stored_state(path), score=fields, private=private,
-        place=safe_text(path) if place is None else place, spent=cost_text(sums),
-        cause={"says": cause.says, "agent": cause.agent} if cause else None,
+    named = cause if cause and not cause.is_refuted else None
+    place = safe_text(path) if place is None else place
+    answers = five_answers(
+        so_far, state=stored_state(path), score=fields, private=private, place=place,
+        spent=cost_text(sums),
+        cause={"says": named.says, "agent": named.agent} if named else None,
         date=partial(_date, began if isinstance(began, str) else ""),
         injections=injections if isinstance(injections, list) else (), can_try=is_simulated,
     )  # fmt: skip
+    if cause and cause.tried and answers.command.startswith("digmon why "):
+        return _after_trying(answers, cause, place)
+    return answers
+
+
+def _after_trying(answers: FiveAnswers, cause: KnownCause, place: str) -> FiveAnswers:
+    """The answers with a turn as the next step, since changes of the run were tried."""
+    says, nodes = answers.next, [candidate.node for candidate in cause.candidates]
+    if cause.is_refuted:
+        says = "None of the changes that were tried helps"
+        nodes = [agent.activation for agent in answers.who if agent.is_at_fault]
+    node = next(filter(None, nodes), "")
+    command = f"digmon show {shlex.quote(place)} {shlex.quote(node)}".removesuffix(" ''")
+    return replace(answers, next=f"{says}; the turn to look at" if node else says, command=command)
 
 
 def figures_text(score: object) -> str:
