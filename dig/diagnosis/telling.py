@@ -119,9 +119,7 @@ def _answer(diagnosis: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:
     seat = _seat(diagnosis)
     if seat is not None:
         since = f", from record {seat.onset or answer.t} on"
-    tried = {hypothesis.verdict for hypothesis in diagnosis.hypotheses}
-    heading = "Not confirmed" if tried == {"refuted"} else "Cause"
-    yield f"{heading}: {name(answer.agent)}{since}{beside} ({confidence_text(diagnosis, best)})"
+    yield f"Cause: {name(answer.agent)}{since}{beside} ({confidence_text(diagnosis, best)})"
     evidence = [e for e in diagnosis.candidates[0].evidence if not e.says.startswith("tried: ")]
     # A mere act counts against an agent only where nothing else does.
     for row in [e for e in evidence if " acted " not in e.says or e == evidence[0]][:2]:

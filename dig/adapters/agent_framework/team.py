@@ -481,8 +481,7 @@ class WorkflowTeam(base.AdapterState):
             turn.emit(message.payload, map(self.agent, message.recipients), message.type)
         for outgoing in waiting:  # events without a recipient, until edges decide about them
             turn.emit(outgoing.payload, (), outgoing.type)
-        waiting_for = [request for request, asking in self._waiting.items() if asking is turn]
-        asks = [self._questions.get(request) for request in waiting_for]
+        asks = [self._questions.get(r) for r, asking in self._waiting.items() if asking is turn]
         if work.is_last and work.output is not None:
             turn.emit(work.output, self.end)
         elif work.is_last and not asks and any(event.type != "notice" for event in turn.events):

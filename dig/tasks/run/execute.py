@@ -90,7 +90,11 @@ class Execution:
         # A request's records are written when its graph is complete, so a loss that is healed in
         # the same request is not to be seen any more.
         if so_far.heals and self.unreplayable_from is None:
-            so_far = _read_again(self.directory)
+            graph = InteractionGraph()
+            so_far = RunSoFar(graph)
+            for record in read_records(self.directory):
+                graph.apply(record)
+                so_far(record)
         score: dict[str, Any] = {}
         if self.score is not None:
             says = self.score.says or f"Its score is: {self.score}."
@@ -117,15 +121,6 @@ class Execution:
             **({"json_modes": dict(self.json_modes)} if self.json_modes else {}),
             **self.disturbed,
         }
-
-
-def _read_again(directory: Path) -> RunSoFar:
-    graph = InteractionGraph()
-    so_far = RunSoFar(graph)
-    for record in read_records(directory):
-        graph.apply(record)
-        so_far(record)
-    return so_far
 
 
 def execute(
