@@ -69,7 +69,9 @@ IN_SUITE = [
     ]),
     *bugs("detectors/patterns/event_window.py", [
         ("an event that is orphaned again is not raised again",
-         "if self._raised.get(event.id) != since:", "if event.id not in self._raised:"),
+         "if self._raised.get(event.id) != since and", "if event.id not in self._raised and"),
+        ("an interval begins at a record before it",
+         "if since is None or since > us:", "if since is None:"),
     ]),
     *bugs("detectors/patterns/orphaned_event.py", [
         ("the window of another pattern is used",

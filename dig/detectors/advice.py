@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dig._util.text import counted, cut, join_clauses, name, one_line
+from dig.graph.records import base_name
 from dig.graph.words import MOST_NAMED, REMARK, action_text, actions_text, moment
 
 from .answers import Grade, InvolvedAgent
@@ -325,10 +326,10 @@ class Advice(Involved):
         if self._called_off and not self._tallies:
             return self._next_of_called_off(next(iter(self._called_off)))
         if self._state == "cut off" and run.finish is None and not (run.recorded and self._tallies):
-            for turn, agent in [*run.running.items()][:1]:
+            for turn, start in [*run.running.items()][:1]:
                 says = "See how the process ended (its exit code and its log), then ask again"
                 command = f"digmon show RUN {shlex.quote(name(turn))}"
-                return f"{says}; the turn of `{name(agent)}`", command
+                return f"{says}; the turn of `{name(base_name(start.agent))}`", command
             return "See where it stopped", "digmon show RUN"
         early = next(iter(self._tallies["ET"].agents), "") if "ET" in self._tallies else ""
         if self._session and early and (awaited := self._awaited_by(early)):

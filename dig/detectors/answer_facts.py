@@ -235,11 +235,11 @@ class AnswerFacts:
     def _list_finished(self) -> str:
         """The agents with ended turns when a request failed; empty: none, or many."""
         latest, callers = self._run.latest, {*chain(*self._run.callers.values())}
-        holders = {holder.agent for holder in self._holders}
+        holders = {holder.agent for holder in self._holders} | self._run.at_work.keys()
         finished = [
             f"`{name(agent)}`" for agent in self._team if agent not in holders
             if agent in latest and latest[agent].error is None and agent not in callers
-            and agent not in self._run.failed and agent not in self._run.running.values()
+            and agent not in self._run.failed
         ]  # fmt: skip
         is_off = self._called_off or self._cut_waits
         is_failed = not self._rings and (is_off or self._run.failed)

@@ -136,8 +136,8 @@ class Involved(AnswerFacts):
             yield InvolvedAgent(name(activation.agent), says, False, activation.id)
         deserted = {activation.agent for activation in self._deserted}
         is_over = self._is_gone or (self._session and self._run.finish)
-        running = self._run.running.values() if is_over else ()
-        unfinished = [a for a in dict.fromkeys(running) if a not in parts and a not in deserted]
+        running = self._run.at_work if is_over else ()
+        unfinished = [a for a in running if a not in parts and a not in deserted]
         yield from self._first_of(unfinished, "did not end its turn")
         is_one = not self._session or self._run.counts["requests"] == 1
         idle = [a for a in self._team if not self._run.turns[a] and a not in parts]

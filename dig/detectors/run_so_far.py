@@ -30,7 +30,7 @@ from .describe import (
     worth,
 )
 from .finding import Finding, is_rivals, responsible_agents
-from .headline import Headline, Headlines, acting_agent, answered_by, is_framework_node, worst
+from .headline import Headline, Headlines, answered_by, is_framework_node, worst
 from .holders import list_holders
 from .mended import CONSUMED
 from .message_words import goal_text
@@ -64,7 +64,7 @@ class RunSoFar:
         departures: The latest departure of an agent, by agent.
         messages: The latest messages and requests, with their payloads; senders: their agents, by
             event; answer: the latest answer that was accepted.
-        running: The agents of the turns in progress, by activation; asks: the waits with questions;
+        running: The starts of the turns in progress, by activation; asks: the waits with questions;
             waited: of a wait that is over, its activation and its length, by agent.
         began: The beginning of the latest turn that was called off, by agent.
         unanswered: The first words of requests that ended without an answer, by request.
@@ -101,17 +101,16 @@ class RunSoFar:
         self._is_behind = False
         self._errors = defaultdict[str, Errors](Errors)  # none before the first error
         self.run: records.Run | None = None
-        self.is_halted = False
         self.partial = self.limit = ""
         self.limited: records.IncidentRow | None = None
-        self.is_imported = False
+        self.is_imported = self.is_halted = False
         self.skipped: list[str] = []
         self.agents: dict[str, None] = {}
         self.us = self.ended_us = self.us_answered = 0
         self.latest: dict[str, records.End] = {}
         self.messages = deque[records.Emit](maxlen=MOST_MESSAGES)
         self.senders, self.dropped = dict[str, str](), dict[str, str]()
-        self.running, self._begun = dict[str, str](), dict[str, int]()  # by activation
+        self.running: dict[str, records.Start] = {}  # by activation
         self.departures: dict[str, records.Leave] = {}  # by agent
         self.asks: dict[str, Mapping[str, Any]] = {}  # activation -> its wait, with the question
         self.counts, self.turns = Counter[str](), Counter[str]()  # the turns by agent
@@ -120,15 +119,15 @@ class RunSoFar:
         self.spent: dict[str, Counter[str]] = defaultdict(Counter)  # by agent
         self.longest: dict[str, tuple[int, str, int]] = {}  # by agent
         self.answer: records.Emit | None = None
-        self.waited: dict[str, tuple[str, int]] = {}  # by agent
+        self.waited = dict[str, tuple[str, int]]()  # by agent
         self.began, self.unanswered = dict[str, int](), dict[str, str]()
         self.failed: dict[str, FailedTurns] = {}  # by agent
         self.cancelled: dict[str, records.End] = {}  # the latest turn that was called off, by agent
         self.called_off, self.callers = Counter[str](), dict[str, dict[str, None]]()
-        self._error: records.End | None = None  # the latest end of an activation, if it failed
+        self._emitter = "", ""  # the activation that ended last, and its agent
+        self._error: records.End | None = None  # its end, if it failed
         # By turn that used nothing the inputs that nobody has used since; and the other way round.
-        self._unused: dict[str, set[str]] = {}
-        self._unused_by: dict[str, list[str]] = {}
+        self._unused, self._unused_by = dict[str, set[str]](), dict[str, list[str]]()
         self._erred: set[str] = set()  # requests that ended by an error
         self._remembered: set[str] = set()  # those behind the latest answer by memory alone
         self._early: set[str] = set()  # answers that lack work
@@ -163,12 +162,11 @@ class RunSoFar:
 
     def write(self, rows: Sequence[records.Record]) -> None:
         """Take the records of a request into account."""
-        if (graph := self.graph) is not None:
-            self._is_behind |= graph.run.session and graph.t != rows[0].t
+        graph = self.graph
+        if graph is not None and not self._is_behind:
+            self._is_behind = graph.run.session and graph.t != rows[0].t
         for row in rows:
-            look = _LOOKS.get(type(row))
-            if look is not None:
-                look(self, row)
+            _LOOKS[type(row)](self, row)
             if self._errors and graph is not None and not self._is_behind:
                 for errors in self._errors.values():
                     errors.mending.look(graph, row)
@@ -181,30 +179,26 @@ class RunSoFar:
         self._starts = TurnStarts(record.session)
 
     def _emit(self, record: records.Emit) -> None:
+        by, is_notice, sender = record.by, record.type == records.NOTICE, ""
         self.counts["messages"] += 1
-        self._remember(record)
-        if record.final or record.type == records.NOTICE:
-            self._starts.emit(record)
-        elif record.type == records.HANDOFF and not record.to and record.by is not None:
-            self._note_dropped(record.event, record.payload)
-        if record.by is None or self.limit:  # what the last turn at a limit asks for, too
-            self._headlines.look(record)
-        # A framework may pass a request on in words that the request itself does not have.
-        is_goal = record.by is None or is_framework_node(self.senders.get(record.event, ""))
-        if is_goal and not self.goal and record.type != records.NOTICE:
-            self.goal = goal_text(record.payload)
-        if record.by is None and record.type != records.NOTICE:
-            self.counts["requests"] += 1
-        elif record.final and self._error and record.by == self._error.activation:
-            self._failed[record.event] = "cancelled" if self._error.cancelled else "failed"
-
-    def _remember(self, record: records.Emit) -> None:
         if len(self.messages) == MOST_MESSAGES:
             self.senders.pop(self.messages[0].event, None)
         self.messages.append(record)
-        # Now, since a session evicts the sender's turn at some time.
-        if self.graph is not None and (sender := acting_agent(self.graph, record.by)):
-            self.senders[record.event] = sender
+        if by == self._emitter[0] and self.graph is not None:
+            sender = self.senders[record.event] = self._emitter[1]
+        if record.final or is_notice:
+            self._starts.emit(record)
+        elif record.type == records.HANDOFF and not record.to and by is not None:
+            self._note_dropped(record.event, record.payload)
+        if by is None or self.limit:  # what the last turn at a limit asks for, too
+            self._headlines.look(record)
+        # A framework may pass a request on in words that the request itself does not have.
+        if not (self.goal or is_notice) and (by is None or is_framework_node(sender)):
+            self.goal = goal_text(record.payload)
+        if by is None and not is_notice:
+            self.counts["requests"] += 1
+        elif record.final and self._error and by == self._error.activation:
+            self._failed[record.event] = "cancelled" if self._error.cancelled else "failed"
 
     def _note_dropped(self, event: str, target: Any) -> None:
         """Note a handoff without a recipient: a framework dropped the handoff."""
@@ -317,30 +311,30 @@ class RunSoFar:
     def _start(self, record: records.Start) -> None:
         starts = self.starts_turn = self._starts.start(record)
         self.counts["turns"] += starts
-        agent = self.running[record.activation] = records.base_name(record.agent)
-        self._begun[record.activation] = record.us
+        self.running[record.activation] = record
+        agent = records.base_name(record.agent)
         # Hosts may make an agent for every turn.
         if agent in self.agents or len(self.agents) < MOST_AGENTS:
             self.agents[agent] = None
             if starts:  # a part of a wrapper has no row
                 self.turns[agent] += 1
         if len(self.running) > MOST_AGENTS:  # the turn of an agent that leaves never ends
-            oldest = next(iter(self.running))
-            del self.running[oldest], self._begun[oldest]
+            del self.running[next(iter(self.running))]
 
     def _leave(self, record: records.Leave) -> None:
         if records.base_name(record.agent) == record.agent and len(self.departures) < MOST_AGENTS:
             self.departures[record.agent] = record
 
     def _end(self, record: records.End) -> None:
-        agent, self.ended_us = self.running.pop(record.activation, ""), record.us
-        self._starts.end(record)
+        start, self.ended_us = self.running.pop(record.activation, None), record.us
+        agent = "" if start is None else records.base_name(start.agent)
+        self._emitter = record.activation, agent
+        self._starts.end(record, "" if start is None else start.agent)
         wait = self.asks.get(record.activation) if self.asks else None
         if wait and len(self.waited) < MOST_AGENTS:
             self.waited[agent] = record.activation, record.us - wait["us"]
-        began = self._begun.pop(record.activation, None)
-        if began is not None and agent in self.agents and not wait:
-            turn = record.us - began, record.activation, began
+        if start is not None and agent in self.agents and not wait:
+            turn = record.us - start.us, record.activation, start.us
             self.spent[agent]["us"] += turn[0]
             self.longest[agent] = max(turn, self.longest.get(agent, turn))
         if agent in self.latest or len(self.latest) < MOST_AGENTS:
@@ -361,19 +355,19 @@ class RunSoFar:
             self._headlines.look(record)
             if record.cancelled:
                 if agent in self.agents and not self._only_waited(record):
-                    self._call_off(agent, record, began)
+                    self._call_off(agent, record, start)
             elif record.because is None:
                 self._fail(agent, record)
 
-    def _call_off(self, agent: str, record: records.End, began: int | None) -> None:
+    def _call_off(self, agent: str, record: records.End, start: records.Start | None) -> None:
         """Keep a turn that was called off, the latest of its agent."""
         if earlier := self.cancelled.get(agent):
             self._unused.pop(earlier.activation, None)
         self.cancelled[agent] = record
         self.called_off[agent] += 1
         self.began.pop(agent, None)
-        if began is not None:
-            self.began[agent] = began
+        if start is not None:
+            self.began[agent] = start.us
         callers = (self.senders.get(fate.event) for fate in record.fates)
         self.callers[agent] = dict.fromkeys(a for a in callers if a and a != agent)
         self._remember_inputs(record.activation)
@@ -498,6 +492,11 @@ class RunSoFar:
         return activation in self._unused and not self._unused[activation]
 
     @property
+    def at_work(self) -> dict[str, None]:
+        """The agents of the turns in progress."""
+        return dict.fromkeys(records.base_name(start.agent) for start in self.running.values())
+
+    @property
     def errors(self) -> tuple[int, int | None]:
         """The numbers of errors and of unmended errors; ``None``: the latter is not known.
 
@@ -583,4 +582,5 @@ _LOOKS: Mapping[type, Any] = {
     records.HealRow: RunSoFar._heal,
     records.IncidentRow: RunSoFar._incident,
     records.Finish: RunSoFar._close,
+    **dict.fromkeys((records.Join, records.Redirect, records.Expire), lambda run, record: None),
 }

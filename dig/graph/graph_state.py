@@ -14,6 +14,9 @@ from .problems import Problems
 from .records import Finish, Run
 from .state import ActivationState, AgentState, ClosedEvent, EventState, by_number
 
+NO_ACTIVATION = ActivationState("", "", (), (), 0)
+"""Stands for the activation that ended last, as long as there is none."""
+
 
 class GraphState:
     """The state of a graph, and queries about the state.
@@ -46,7 +49,6 @@ class GraphState:
         source_rank: After an eviction: the number of sources below each old number that stay.
         outputs: The outputs of the latest end.
         emitter: The activation that ended last, whose outputs are awaited.
-        emitter_number: Its number.
     """
 
     run: Run
@@ -68,8 +70,7 @@ class GraphState:
         self.findings = array("q")
         self.latest_provenance: Provenance | None = None
         self.source_rank: list[int] = []
-        self.emitter = ""
-        self.emitter_number = -1
+        self.emitter = NO_ACTIVATION
         self.seen_last: dict[str, EventState] = {}
         self.lineage: tuple[RangeSet, RangeSet] = (NOTHING, NOTHING)
         self.present: dict[str, AgentState] = {}

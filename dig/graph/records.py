@@ -315,7 +315,7 @@ REROUTED, MERGED, SOLVED_AGAIN, MET = 16, 32, 64, 128
 DONE, STUCK = 256, 512
 """Changes by the latest record (`GraphState.changed`), besides its kind: it closed an event
 or brought one back; work was lost or found; work began to be on its way alone; a final event was
-generated; an activation rerouted, consumed several events, or solved one again; an event
+generated; an activation rerouted, consumed events of several roots, or solved one again; an event
 came to lie beside others of other lineage. `DONE` and `STUCK`: it concerned a problem that now
 was posed and has no open work and no answer under way, or has work in buffers and none on its
 way. `UNTIMED`: not every idle window for that has an alarm already."""

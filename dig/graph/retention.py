@@ -26,7 +26,7 @@ from itertools import accumulate, compress
 
 from dig._util.ranges import NOTHING, RangeSet, union
 
-from .graph_state import GraphState
+from .graph_state import NO_ACTIVATION, GraphState
 from .history import CONSUMED, EVICTED, FROM_OUTSIDE, History, Lineage, Names
 from .lineage import PAST
 from .records import micros
@@ -64,7 +64,7 @@ def evict(
     del state.findings[:-MOST_FINDINGS]
     # All of these hold old numbers, or objects of evicted history.
     state.touched, state.ended, state.latest_provenance = [], None, None
-    state.seen_last, state.emitter_number, state.lineage = {}, -1, (NOTHING, NOTHING)
+    state.seen_last, state.emitter, state.lineage = {}, NO_ACTIVATION, (NOTHING, NOTHING)
     return over
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dig._util.ranges import NOTHING, RangeSet, union
+from dig._util.ranges import NOTHING, RangeSet
 
 from . import records, rules
 from .coverage import provenance
@@ -63,7 +63,7 @@ def _emit(state: GraphState, record: records.Emit, _: None) -> None:
     else:
         state.awaited.pop()
         lineage = state.lineage
-        n = h.add_event(record, state.emitter_number)
+        n = h.add_event(record, state.emitter.n)
     event = EventState(record.event, n, record.by, record.type, h.flags[n])
     event.roots, event.sources = lineage
     if record.by is None:
@@ -148,25 +148,25 @@ def _end(
     state.outputs = record.outputs
     state.awaited = [*reversed(record.outputs)]  # the last is taken first
     state.problems.end(activation, record.us, record.error is not None)
-    state.ended = activation
+    state.ended = state.emitter = activation
     state.seen_last = dict(zip(activation.input_ids, activation.inputs, strict=True))
 
 
 def _solve(state: GraphState, activation: ActivationState, outputs: int) -> None:
     """Compute the lineage of an activation's outputs, and note the solved events."""
     inputs, h = activation.consumed, state.history
-    if len(inputs) == 1:
-        roots, sources = inputs[0].roots, inputs[0].sources
-    else:
-        roots = union([event.roots for event in inputs])
-        sources = union([event.sources for event in inputs])
+    roots, sources = (inputs[0].roots, inputs[0].sources) if inputs else (NOTHING, NOTHING)
+    if len(inputs) > 1:
+        for event in inputs:  # events of one lineage share its sets
+            if event.roots is not roots:
+                roots = roots.union(event.roots)
+                state.changed |= MERGED
+            if event.sources is not sources:
+                sources = sources.union(event.sources)
     # Work without ancestry begins here: its first consumer is the root of what comes of it.
     if inputs and not roots.ranges:
         roots = h.new_root(activation.n)
-    state.emitter, state.emitter_number = activation.id, activation.n
     state.lineage = roots, sources
-    if len(inputs) > 1:
-        state.changed |= MERGED
     if 0 < outputs <= len(inputs) and h.solve(activation.n, map(by_number, inputs)):
         state.changed |= SOLVED_AGAIN
 

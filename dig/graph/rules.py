@@ -90,12 +90,12 @@ def emit(state: GraphState, record: records.Emit) -> None:
         _check_awaited(state, record.event)
     if by is None or by == SYSTEM:
         if state.awaited:
-            _refuse(f"{record.event!r} is an output of {state.emitter!r}, not of {by!r}")
+            _refuse(f"{record.event!r} is an output of {state.emitter.id!r}, not of {by!r}")
         _new_id(state, record.event)
     else:  # its end has checked the id
-        if by != state.emitter or not state.awaited:
+        if by != state.emitter.id or not state.awaited:
             _refuse(f"{record.event!r} is not an output that the `end` of {by!r} names")
-        outputs = state.history.output_count[state.emitter_number]
+        outputs = state.history.output_count[state.emitter.n]
     if record.final and outputs != 1:
         _refuse("only an activation's sole output may be final")
 

@@ -25,21 +25,18 @@ class TurnStarts:
     def __init__(self, is_session: bool) -> None:
         """Begin before the first activation."""
         self._is_session = is_session
-        self._agents: dict[str, str] = {}  # activation in progress -> agent
         self._ended = "", ""  # the latest ended activation, and its agent
         self._onward: dict[str, str] = {}  # what a turn goes on with -> its agent
 
     def start(self, record: Start) -> bool:
         """Take a start into account; returns whether a turn starts with it."""
-        agent = self._agents[record.activation] = record.agent
-        if len(self._agents) > MOST_ONWARD:  # that of an agent that leaves never ends
-            del self._agents[next(iter(self._agents))]
         onward = [self._onward.pop(event, None) for event in record.inputs]
-        return not (self._is_session and (agent in onward or not takes_turns(agent)))
+        is_same = self._is_session and (record.agent in onward or not takes_turns(record.agent))
+        return not is_same
 
-    def end(self, record: End) -> None:
-        """Take the end of an activation into account."""
-        self._ended = record.activation, self._agents.pop(record.activation, "")
+    def end(self, record: End, agent: str) -> None:
+        """Take the end of an activation of an agent into account; empty: the agent is not known."""
+        self._ended = record.activation, agent
         # A turn that reads news of the monitor begins its activation anew, with all it had.
         if not (record.outputs or record.error) and all(f.fate == "delay" for f in record.fates):
             for fate in record.fates:

@@ -19,7 +19,7 @@ from dig.graph.records import Record, micros
 from dig.graph.state import EventState, by_number
 
 MANY = 64
-"""The number of intervals that have begun, when broken ones are looked for."""
+"""The number of records that may have begun intervals, when their events are looked at."""
 
 
 class EventWindowDetector(Detector):
@@ -34,9 +34,11 @@ class EventWindowDetector(Detector):
 
     def __init__(self) -> None:
         """Begin with no interval under way."""
+        # The moments and events of records that may have begun intervals. Most of these are broken
+        # within the same request, so the events are looked at when somebody asks, or many are here.
+        self._begun: list[tuple[int, list[EventState]]] = []
         # By event, when its interval comes due, and since when the condition holds. The window is
-        # the same for all, so the interval that began first comes due first. One that was broken
-        # stays until the first comes due, or many have begun.
+        # the same for all, so the interval that began first comes due first.
         self._queue: OrderedDict[str, tuple[int, int, EventState]] = OrderedDict()
         self._raised: dict[str, int] = {}  # by event, since when what was raised has held
         self._window: int | None = None
@@ -56,24 +58,26 @@ class EventWindowDetector(Detector):
             if window_s is None:
                 return ()
             self._window = micros(window_s)
-        for event in graph.touched:
-            since = self._since(event)
-            if since is None:
-                continue
-            if event.id in self._queue:
-                if self._queue[event.id][1] == since:
-                    continue
-                del self._queue[event.id]  # so that the new one comes last
-            if self._raised.get(event.id) != since:
-                due = record.us + self._window
-                self._queue[event.id] = due, since, event
-                self.due = self.due or due  # too early, if the first was broken
-        if len(self._queue) % MANY == 0:
+        self._begun.append((record.us, graph.touched))
+        self.due = self.due or record.us + self._window  # too early, if that one is broken
+        if len(self._begun) == MANY:
             self.settle_due()
         return ()
 
+    def _begin(self) -> None:
+        """Begin the intervals of the latest records that go on."""
+        begun, self._begun = self._begun, []
+        for us, event in ((us, event) for us, touched in begun for event in touched):
+            since, before = self._since(event), self._queue.get(event.id)
+            if since is None or since > us:  # broken; a later record has begun another one
+                continue
+            if self._raised.get(event.id) != since and (before is None or before[1] != since):
+                self._queue[event.id] = us + (self._window or 0), since, event
+                self._queue.move_to_end(event.id)
+
     def settle_due(self) -> None:
         """Set `due` to the end of the first unbroken interval."""
+        self._begin()
         self.due = None
         while self._queue:
             name = next(iter(self._queue))
@@ -99,6 +103,7 @@ class EventWindowDetector(Detector):
 
     def awaited(self) -> Iterable[str]:
         """The events with an interval under way."""
+        self._begin()
         queue = self._queue.values()
         return [event.id for _, since, event in queue if self._since(event) == since]
 

@@ -144,11 +144,10 @@ class FailedTurn(Detector):
                 failure.latest = ended.id
 
     def _at_answer(self, graph: InteractionGraph, record: Emit) -> Iterable[Finding]:
-        h, submitter = graph.history, graph.emitter
-        own = base_name(h.agent(graph.emitter_number))
-        requests = NOTHING
+        own, submitter, requests = base_name(graph.emitter.agent), graph.emitter.id, NOTHING
         if graph.run.session:
-            requests = graph.problems.standing(provenance(graph, h.event_number(record.event)))
+            n = graph.history.event_number(record.event)
+            requests = graph.problems.standing(provenance(graph, n))
         failed: list[_Failure] = []
         for agent, ends in self._ends.items():
             for end in reversed(ends) if agent != own else ():

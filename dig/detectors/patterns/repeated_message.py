@@ -18,7 +18,8 @@ from dig.detectors.notes import quote
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import SYSTEM, Emit, End, Record, base_name
+from dig.graph.records import SYSTEM, Emit, Record, base_name
+from dig.graph.state import ActivationState
 
 from .repeats import GRAVE, Contents, contents_of, is_doubling
 
@@ -37,15 +38,16 @@ class RepeatedMessage(Detector):
 
     pattern = "LOOP"
     recorded_as = "dig.detectors.patterns.repeated_message.RepeatedMessage"
-    kinds = (Emit, End)
+    kinds = (Emit,)
 
     def __init__(self) -> None:
         """Begin with nothing said."""
         self._contents: Contents | None = None
         self._limit: int | None = None
-        self._inputs: tuple[int, ...] | None = None  # of the activation that ended last
-        self._agent = ""  # which it is of
+        self._emitter: ActivationState | None = None  # the latest with an output
+        self._inputs: tuple[int, ...] | None = None  # what it consumed
         self._counted: set[_Message] = set()  # what it has said
+        self._said: dict[_Message, _Count] = {}  # what its agent has said
         self._messages: dict[str, dict[_Message, _Count]] = {}  # by agent, the latest last
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
@@ -54,17 +56,17 @@ class RepeatedMessage(Detector):
             self._contents, self._limit = contents_of(graph), graph.run.limits.loop_limit
         if self._limit is None:
             return ()
-        if type(record) is End:
-            ended = graph.ended
-            assert ended is not None
-            self._inputs = self._contents.of_inputs(ended.consumed)
-            self._agent = base_name(ended.agent)
+        if type(record) is not Emit or record.by == SYSTEM:
+            return ()
+        if record.by is not None and self._emitter is not graph.emitter:
+            self._emitter = graph.emitter
+            self._inputs = self._contents.of_inputs(graph.emitter.consumed)
+            self._said = self._messages.setdefault(base_name(graph.emitter.agent), {})
             self._counted.clear()
-        elif type(record) is Emit and record.by != SYSTEM:
-            content = self._contents.note(graph, record)
-            if content is not None and self._inputs is not None and record.by is not None:
-                return self._look(graph, record, content, self._limit)
-        return ()
+        content = self._contents.note(graph, record)
+        if content is None or self._inputs is None or record.by is None:
+            return ()
+        return self._look(graph, record, content, self._limit)
 
     def _look(
         self, graph: InteractionGraph, record: Emit, content: int, limit: int
@@ -78,9 +80,7 @@ class RepeatedMessage(Detector):
         if message in self._counted:
             return ()
         self._counted.add(message)
-        messages = self._messages.get(self._agent)
-        if messages is None:
-            messages = self._messages[self._agent] = {}
+        messages = self._said
         before, last = messages.pop(message, (0, ""))
         n = before + 1
         messages[message] = n, event.id

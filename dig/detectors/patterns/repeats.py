@@ -127,9 +127,9 @@ def contents_of(graph: InteractionGraph) -> Contents:
 
 def _is_continuation(graph: InteractionGraph, record: Emit) -> bool:
     """Whether an agent sends a notice to itself alone, to pass lineage on."""
-    if record.by != graph.emitter or record.final or not record.to:
+    if record.by != graph.emitter.id or record.final or not record.to:
         return False
-    agent = base_name(graph.history.agent(graph.emitter_number))
+    agent = base_name(graph.emitter.agent)
     return all(base_name(name) == agent for name in record.to)
 
 
