@@ -265,7 +265,7 @@ class FindingKind(NamedTuple):
         runs can be compared.
         """
         h, (events, agents) = graph.history, concerned_nodes(graph, finding)
-        types = {h.type_names[h.type_of[h.event_number(event)]] for event in events}
+        types = {h.types.names[h.type_of[h.event_number(event)]] for event in events}
         names = {base_name(agent) for agent in agents}
         return cls(finding.pattern, finding.stage, tuple(sorted(names)), tuple(sorted(types)))
 

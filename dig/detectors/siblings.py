@@ -250,7 +250,7 @@ class _HandOut:
         return next(edge.fate for edge in self._h.edges(v) if edge.event == n)
 
     def _type(self, n: int) -> str:
-        return self._h.type_names[self._h.type_of[n]]
+        return self._h.types.names[self._h.type_of[n]]
 
     def _recipients(self, n: int) -> set[str]:
         """The recipients of an event, as far as known: all agents with the event at some time."""

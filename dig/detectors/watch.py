@@ -165,12 +165,12 @@ class Watch:
         if due is not None and due <= record.us:  # a monitor looks at the clock before
             return self.advance(record.us) + self.feed(record)
         graph.apply(record)
-        shown = self._shown.get(graph.changed) or self._choose(record)
-        return self._ask(shown, record) if shown[0] else []
+        looks, waiting = self._shown.get(graph.changed) or self._choose(record)
+        return self._ask(looks, waiting, record) if looks else []
 
     def look(self, record: Record) -> list[Finding]:
         """Return the findings at a record, after it was applied to the graph."""
-        return self._ask(self._choose(record), record)
+        return self._ask(*self._choose(record), record)
 
     def _choose(self, record: Record) -> _Shown:
         """Choose who is shown a record; a finding raises no other, so it is shown to nobody."""
@@ -199,7 +199,7 @@ class Watch:
                 break
             expired = [part for part in self._parts if part.due == due]
             looks: list[tuple[_Part, _Look]] = [(part, part.detector.expire) for part in expired]
-            findings += self._ask((looks, expired), due)
+            findings += self._ask(looks, expired, due)
             for part in expired:
                 if part.due is not None and part.due <= due:
                     self._fail(part, "its deadline does not move on", at_once=True)
@@ -236,12 +236,14 @@ class Watch:
             except PART_ERRORS as error:  # a detector must never be able to stop a team
                 self._fail(part, f"raised {error!r}")
 
-    def _ask(self, shown: _Shown, at: Any) -> list[Finding]:
+    def _ask(
+        self, looks: list[tuple[_Part, _Look]], waiting: list[_Part], at: Any
+    ) -> list[Finding]:
         """Have detectors look at a record, or expire at a moment; return all findings, in order.
 
-        What a detector raises is taken as a whole, or not at all.
+        What a detector raises is taken as a whole, or not at all. Deadlines may be moved by those
+        that are `waiting`.
         """
-        looks, waiting = shown
         findings: list[Finding] = []
         graph, enabled, stopwatch = self.graph, self._parts, self._stopwatch
         seconds = self.seconds

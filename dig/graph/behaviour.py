@@ -255,7 +255,7 @@ def _of_graph(graph: InteractionGraph) -> Behaviour:
     names = NodeNames(
         tuple(h.event_ids),
         tuple(h.activation_ids),
-        tuple(h.agent_names[agent] for agent in agents),
+        tuple(h.agents.names[agent] for agent in agents),
         tuple(t for t, _ in steps),
     )
     return Behaviour((step for _, step in steps), names)

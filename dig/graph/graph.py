@@ -63,7 +63,6 @@ class InteractionGraph(GraphState):
         # New lists, not cleared ones: a detector may have kept the old ones.
         self.touched = []
         self.changed = flag
-        self.ended = None
         self.problems.touched = {}
         self.now = record.us
         rewrite(self, record, subject)
@@ -146,7 +145,7 @@ class InteractionGraph(GraphState):
     def activation_sources(self, name: str) -> RangeSet:
         """The sources of all input events of an activation; none for an unknown activation."""
         activation = self.running.get(name)
-        if activation is None and self.ended is not None and self.ended.id == name:
+        if activation is None and self.ended.id == name:
             activation = self.ended
         if activation is not None:
             inputs = activation.inputs

@@ -31,7 +31,6 @@ class GraphState:
         problems: The problems of the run.
         touched: The events whose place the latest record may have changed.
         changed: The kind of the latest record and what it changed, as flags of `dig.graph.records`.
-        ended: The activation that the latest record ended, if it ended one.
         finished: The last record of the run, once it is there.
         is_over: Whether a final event was accepted, and the run is no session.
         is_restricted: Whether not every kind of record may come next: before the first one, once
@@ -48,7 +47,7 @@ class GraphState:
         lineage: The roots and sources that the outputs of the latest end inherit.
         source_rank: After an eviction: the number of sources below each old number that stay.
         outputs: The outputs of the latest end.
-        emitter: The activation that ended last, whose outputs are awaited.
+        ended: The activation that ended last, whose outputs are awaited.
     """
 
     run: Run
@@ -60,7 +59,6 @@ class GraphState:
         self.problems = Problems(self.history, session=False)  # until the run says what it is
         self.touched: list[EventState] = []
         self.changed = 0
-        self.ended: ActivationState | None = None
         self.finished: Finish | None = None
         self.is_over = False
         self.is_restricted = True
@@ -70,7 +68,7 @@ class GraphState:
         self.findings = array("q")
         self.latest_provenance: Provenance | None = None
         self.source_rank: list[int] = []
-        self.emitter = NO_ACTIVATION
+        self.ended = NO_ACTIVATION
         self.seen_last: dict[str, EventState] = {}
         self.lineage: tuple[RangeSet, RangeSet] = (NOTHING, NOTHING)
         self.present: dict[str, AgentState] = {}

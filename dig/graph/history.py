@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from dig._util.ranges import RangeSet
@@ -65,6 +66,23 @@ class Names:
             yield from chunk
 
 
+class Codes(dict[str, int]):
+    """The codes of names; a new name that is looked up gets the next code.
+
+    Attributes:
+        names: The names, by code.
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.names = [*names]
+        super().__init__((name, code) for code, name in enumerate(self.names))
+
+    def __missing__(self, name: str) -> int:
+        code = self[name] = len(self.names)
+        self.names.append(name)
+        return code
+
+
 Lineage = tuple[RangeSet, RangeSet]
 """The roots and the sources of an event or an activation."""
 
@@ -89,10 +107,7 @@ class History:
         self.forget_ids()
         self.event_ids = Names()
         self.activation_ids = Names()
-        self.agents: dict[str, int] = {}
-        self.agent_names: list[str] = []
-        self.types: dict[str, int] = {}
-        self.type_names: list[str] = []
+        self.agents, self.types = Codes(), Codes()
         # Events.
         self.generator = array("i")  # an activation, FROM_OUTSIDE or BY_SYSTEM
         self.t_gen = array("i")
@@ -111,7 +126,8 @@ class History:
         self.root_number = array("i")  # -1: not a root
         self.settled = bytearray()
         self.failed = bytearray()  # ended with an error
-        self.ended_by: dict[int, array[int]] = {}  # agent -> its ended activations, in order
+        # agent -> its ended activations, in order
+        self.ended_by: defaultdict[int, array[int]] = defaultdict(partial(array, "i"))
         self.first_edge = array("i", [0])
         self.edge_event = array("i")
         self.edge_fate = array("b")
@@ -178,7 +194,7 @@ class History:
         self.event_ids.append(record.event)
         self.generator.append(generator)
         self.t_gen.append(record.t)
-        self.type_of.append(_code(self.types, self.type_names, record.type))
+        self.type_of.append(self.types[record.type])
         self.first_solver.append(-1)
         self.flags.append(FINAL * record.final | NOTICE_TYPE * (record.type == NOTICE))
         return n
@@ -195,7 +211,7 @@ class History:
         v = len(self.agent_of)
         self.add_code(name, v << 1 | 1)
         self.activation_ids.append(name)
-        self.agent_of.append(_code(self.agents, self.agent_names, agent))
+        self.agent_of.append(self.agents[agent])
         self.t_start.append(t)
         self.t_end.append(-1)
         self.first_output.append(0)
@@ -218,10 +234,7 @@ class History:
             outputs: The number of its outputs, which are appended next.
         """
         self.t_end[v] = t
-        ended = self.ended_by.get(self.agent_of[v])
-        if ended is None:
-            ended = self.ended_by[self.agent_of[v]] = array("i")
-        ended.append(v)
+        self.ended_by[self.agent_of[v]].append(v)
         self.first_output[v] = len(self.generator)
         self.output_count[v] = outputs
         self.edge_fate[self.first_edge[v] : self.first_edge[v + 1]] = array("b", fates)
@@ -307,7 +320,7 @@ class History:
 
     def agent(self, v: int) -> str:
         """The name of the agent of activation `v`."""
-        return self.agent_names[self.agent_of[v]]
+        return self.agents.names[self.agent_of[v]]
 
     def sender(self, n: int) -> str | None:
         """The agent behind event `n`; ``None`` for an event of no agent."""
@@ -320,12 +333,3 @@ class History:
         if generator == FROM_OUTSIDE:
             return None
         return SYSTEM if generator == BY_SYSTEM else self.activation_ids[generator]
-
-
-def _code(codes: dict[str, int], names: list[str], name: str) -> int:
-    """The code of a type or an agent, a new one for a new name."""
-    code = codes.get(name)
-    if code is None:
-        code = codes[name] = len(names)
-        names.append(name)
-    return code

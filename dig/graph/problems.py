@@ -179,28 +179,29 @@ class Problems:
         for problem in activation.problems:  # not touched: a window can only end later by that
             problem.running[activation.id] = activation
 
-    def end(self, activation: ActivationState, now: int, has_error: bool) -> None:
-        """Register the end of an activation; progress may merge the activation's problems."""
-        self.cut_off(activation, now, has_error or activation.is_progress)
-        for problem in activation.problems:
-            problem.last = activation.id
-        # Only here can two problems come to have the same state: their last activation is this one.
-        if activation.is_progress and len(activation.problems) > 1:
-            self._merge(activation)
-
-    def cut_off(self, activation: ActivationState, now: int, starts_anew: bool = False) -> None:
-        """Register an activation as no longer in progress.
+    def end(
+        self, activation: ActivationState, now: int, *, has_error: bool = False, left: bool = False
+    ) -> None:
+        """Register an activation as no longer in progress; progress may merge its problems.
 
         Args:
             activation: The activation.
             now: The moment.
-            starts_anew: Whether idle windows begin anew by that, as if it had waited on purpose.
+            has_error: Whether it ended with an error.
+            left: Whether its agent has left, so that it never ends.
         """
+        # Idle windows begin anew by progress, by an error, and by a wait on purpose.
+        starts_anew = activation.is_progress or has_error or activation.waits
         for problem in activation.problems:
             del problem.running[activation.id]
             self.touched[problem] = None
-            if starts_anew or activation.waits:
+            if starts_anew:
                 problem.since = now
+            if not left:
+                problem.last = activation.id
+        # Only here can two problems come to have the same state: their last activation is this one.
+        if activation.is_progress and len(activation.problems) > 1:
+            self._merge(activation)
 
     def asked_sources(self, behind: Provenance) -> RangeSet:
         """The sources answered by a final event, as far as they are unanswered."""

@@ -27,7 +27,7 @@ from itertools import accumulate, compress
 from dig._util.ranges import NOTHING, RangeSet, union
 
 from .graph_state import NO_ACTIVATION, GraphState
-from .history import CONSUMED, EVICTED, FROM_OUTSIDE, History, Lineage, Names
+from .history import CONSUMED, EVICTED, FROM_OUTSIDE, Codes, History, Lineage, Names
 from .lineage import PAST
 from .records import micros
 
@@ -63,8 +63,8 @@ def evict(
     state.history.whole_from = max(state.history.whole_from, cutoff)
     del state.findings[:-MOST_FINDINGS]
     # All of these hold old numbers, or objects of evicted history.
-    state.touched, state.ended, state.latest_provenance = [], None, None
-    state.seen_last, state.emitter, state.lineage = {}, NO_ACTIVATION, (NOTHING, NOTHING)
+    state.touched, state.latest_provenance = [], None
+    state.seen_last, state.ended, state.lineage = {}, NO_ACTIVATION, (NOTHING, NOTHING)
     return over
 
 
@@ -138,7 +138,8 @@ def _renumber(state: GraphState, ranks: _Ranks) -> None:
     for activation in state.running.values():
         activation.n = ranks.activations[activation.n]
     for agent in state.present.values():
-        agent.lineages = {}  # filed by ranges of roots and sources, which have changed
+        # Filed by ranges of roots and sources, which have changed.
+        agent.lineages, agent.lone = {}, None
         for event in agent.buffer.values():
             if event.roots.ranges:
                 agent.file(event)
@@ -332,10 +333,10 @@ def _ended_by(h: History, stay: _Stay, ranks: _Ranks) -> None:
     for agent, ended in h.ended_by.items():
         own = [ranks.activations[v] for v in ended if stay.activations[v] == WHOLE]
         if own:
-            by_agent[h.agent_names[agent]] = array("i", own)
-    h.agent_of, h.agent_names = _table(compress(h.agent_of, stay.activations), h.agent_names)
-    h.agents = {name: code for code, name in enumerate(h.agent_names)}
-    h.ended_by = {h.agents[name]: own for name, own in by_agent.items()}
+            by_agent[h.agents.names[agent]] = array("i", own)
+    h.agent_of, h.agents = _table(compress(h.agent_of, stay.activations), h.agents.names)
+    h.ended_by.clear()
+    h.ended_by.update((h.agents[name], own) for name, own in by_agent.items())
 
 
 def _activations(h: History, stay: _Stay, ranks: _Ranks) -> None:
@@ -361,8 +362,7 @@ def _events(h: History, stay: _Stay, ranks: _Ranks) -> None:
     h.generator = array("i", [g if g < 0 else renamed[g] for g in compress(h.generator, stays)])
     h.t_gen = array("i", compress(h.t_gen, stays))
     h.flags = bytearray(compress(h.flags, stays))
-    h.type_of, h.type_names = _table(compress(h.type_of, stays), h.type_names)
-    h.types = {name: code for code, name in enumerate(h.type_names)}
+    h.type_of, h.types = _table(compress(h.type_of, stays), h.types.names)
     kept_sources = [n for n in h.source_events if stays[n]]
     h.source_events = array("i", map(ranks.events.__getitem__, kept_sources))
     solvers = zip(h.first_solver, stays, strict=True)
@@ -386,8 +386,8 @@ def _codes(h: History, stay: _Stay) -> None:
         h.add_code(name, v << 1 | 1)
 
 
-def _table(codes: Iterable[int], names: Sequence[str]) -> tuple[array[int], list[str]]:
-    """Codes and names of a table, without unused names."""
+def _table(codes: Iterable[int], names: Sequence[str]) -> tuple[array[int], Codes]:
+    """The codes of some rows in a table without unused names, and that table."""
     old = list(codes)
     new = {code: place for place, code in enumerate(dict.fromkeys(old))}
-    return array("i", map(new.__getitem__, old)), [names[code] for code in new]
+    return array("i", map(new.__getitem__, old)), Codes(names[code] for code in new)

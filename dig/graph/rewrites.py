@@ -63,7 +63,7 @@ def _emit(state: GraphState, record: records.Emit, _: None) -> None:
     else:
         state.awaited.pop()
         lineage = state.lineage
-        n = h.add_event(record, state.emitter.n)
+        n = h.add_event(record, state.ended.n)
     event = EventState(record.event, n, record.by, record.type, h.flags[n])
     event.roots, event.sources = lineage
     if record.by is None:
@@ -147,8 +147,8 @@ def _end(
     activation.is_progress |= outputs > 0
     state.outputs = record.outputs
     state.awaited = [*reversed(record.outputs)]  # the last is taken first
-    state.problems.end(activation, record.us, record.error is not None)
-    state.ended = state.emitter = activation
+    state.problems.end(activation, record.us, has_error=record.error is not None)
+    state.ended = activation
     state.seen_last = dict(zip(activation.input_ids, activation.inputs, strict=True))
 
 
@@ -196,7 +196,7 @@ def _join(state: GraphState, record: records.Join, _: None) -> None:
 def _leave(state: GraphState, record: records.Leave, _: None) -> None:
     agent = state.present.pop(record.agent)
     if agent.activation is not None:
-        state.problems.cut_off(state.running.pop(agent.activation.id), record.us)
+        state.problems.end(state.running.pop(agent.activation.id), record.us, left=True)
     events = {**agent.buffer, **agent.incoming}
     for event in sorted(events.values(), key=by_number):
         event.copies.pop(agent.name, None)

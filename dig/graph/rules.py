@@ -85,18 +85,17 @@ def run(state: GraphState, record: records.Run) -> None:
 
 def emit(state: GraphState, record: records.Emit) -> None:
     """Check that an event may be generated."""
-    by, outputs = record.by, 0
-    if state.awaited:
+    by = record.by
+    if state.awaited and record.event != state.awaited[-1]:
         _check_awaited(state, record.event)
     if by is None or by == SYSTEM:
         if state.awaited:
-            _refuse(f"{record.event!r} is an output of {state.emitter.id!r}, not of {by!r}")
+            _refuse(f"{record.event!r} is an output of {state.ended.id!r}, not of {by!r}")
         _new_id(state, record.event)
     else:  # its end has checked the id
-        if by != state.emitter.id or not state.awaited:
+        if by != state.ended.id or not state.awaited:
             _refuse(f"{record.event!r} is not an output that the `end` of {by!r} names")
-        outputs = state.history.output_count[state.emitter.n]
-    if record.final and outputs != 1:
+    if record.final and (by != state.ended.id or len(state.outputs) != 1):
         _refuse("only an activation's sole output may be final")
 
 

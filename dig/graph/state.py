@@ -75,7 +75,7 @@ class ClosedEvent(EventState):
     __slots__ = ("_history",)
 
     def __init__(self, history: History, name: str, n: int, by: str | None) -> None:
-        super().__init__(name, n, by, history.type_names[history.type_of[n]], history.flags[n])
+        super().__init__(name, n, by, history.types.names[history.type_of[n]], history.flags[n])
         self._history = history
 
     # Called only for a slot that is not set yet: most closed events are never asked for these.
@@ -128,16 +128,18 @@ class AgentState:
     Attributes:
         name: Its name.
         buffer: The events in front of it, in order of delivery.
-        lineages: The inputs that have roots, by ranges of these and of sources, as generated.
+        lone: The only input that has roots, if there is one.
+        lineages: Of several, the inputs by ranges of roots and of sources, as generated.
         incoming: The events that are on their way to it.
         activation: Its activation in progress.
     """
 
-    __slots__ = ("activation", "buffer", "incoming", "lineages", "name")
+    __slots__ = ("activation", "buffer", "incoming", "lineages", "lone", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.buffer: dict[str, EventState] = {}
+        self.lone: EventState | None = None
         self.lineages: dict[tuple[tuple[int, ...], ...], dict[str, EventState]] = {}
         self.incoming: dict[str, EventState] = {}
         self.activation: ActivationState | None = None
@@ -150,6 +152,11 @@ class AgentState:
 
     def file(self, event: EventState) -> None:
         """File an event of the buffer with roots under these and its sources."""
+        if not self.lineages:  # it is compared with others only, and most are alone
+            lone, self.lone = self.lone, event if self.lone is None else None
+            if lone is None:
+                return
+            self.lineages[lone.roots.ranges, lone.sources.ranges] = {lone.id: lone}
         lineage = event.roots.ranges, event.sources.ranges
         alike = self.lineages.setdefault(lineage, {})
         # An event may be delivered after a younger one: then the order is made again.
@@ -162,7 +169,9 @@ class AgentState:
     def take(self, event: EventState) -> None:
         """Take an event out of the buffer."""
         del self.buffer[event.id]
-        if event.roots.ranges:
+        if event is self.lone:
+            self.lone = None
+        elif event.roots.ranges:
             lineage = event.roots.ranges, event.sources.ranges
             alike = self.lineages[lineage]
             del alike[event.id]

@@ -100,7 +100,7 @@ class GraphView:
                 {
                     "kind": "event",
                     "t_gen": h.t_gen[n],
-                    "type": h.type_names[h.type_of[n]],
+                    "type": h.types.names[h.type_of[n]],
                     "final": bool(h.flags[n] & FINAL),
                 },
             )
@@ -157,7 +157,7 @@ def graph_html(graph: GraphState) -> str:
 def _lanes(graph: GraphState) -> dict[str, tuple[list[int], Counter[int]]]:
     """Collect for each agent the activations, and the number of events by fate."""
     h = graph.history
-    names = dict.fromkeys((*graph.run.agents, *h.agent_names))
+    names = dict.fromkeys((*graph.run.agents, *h.agents.names))
     lanes: dict[str, tuple[list[int], Counter[int]]] = {agent: ([], Counter()) for agent in names}
     for v in range(len(h.activation_ids)):
         turns, fates = lanes[h.agent(v)]

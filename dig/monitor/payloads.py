@@ -74,7 +74,7 @@ class PayloadStore:
         graph = self._graph
         if event not in self._carried and graph.knows(event):
             history, n = graph.history, graph.event(event).n
-            name = history.type_names[history.type_of[n]]
+            name = history.types.names[history.type_of[n]]
             self.put(event, history.sender(n), Output(payload, type=name))
 
     def sender(self, event: str) -> str | None:
@@ -152,9 +152,10 @@ class PayloadStore:
         for event in graph.touched:
             if event.id in graph.live or event.id not in self._carried:
                 continue
-            is_given = (event.by is None and event.work) or graph.history.is_part(event.n)
-            if not (self.keeps_problems and is_given):
-                self._drop(event.id)
+            is_problem = event.by is None and event.work
+            if self.keeps_problems and (is_problem or graph.history.is_part(event.n)):
+                continue
+            self._drop(event.id)
 
     def forget(self) -> None:
         """Drop the payloads of evicted events."""

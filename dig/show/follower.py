@@ -63,8 +63,7 @@ class RunFollower:
         findings = self.watch.feed(record)
         self.so_far(record, findings)
         self.costs(record)
-        ended = self.graph.ended
-        if isinstance(record, End) and ended is not None and ended.is_progress:
+        if isinstance(record, End) and self.graph.ended.is_progress:
             self._progress_us = record.us
         return findings
 

@@ -65,7 +65,6 @@ def _first(alike: Mapping[str, EventState]) -> EventState:
 
 
 def _at_consumption(graph: InteractionGraph, record: End) -> Iterator[Finding]:
-    assert graph.ended is not None
     alike: dict[RangeSet, list[int]] = {}  # of few kinds, however many the inputs are
     for event in graph.ended.consumed:
         if event.roots:

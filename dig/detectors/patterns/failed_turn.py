@@ -87,7 +87,6 @@ class FailedTurn(Detector):
 
     def _at_end(self, graph: InteractionGraph, record: End) -> Iterable[Finding]:
         ended = graph.ended
-        assert ended is not None
         if record.because is not None or record.cancelled:
             return ()
         agent, session = base_name(ended.agent), graph.run.session
@@ -144,7 +143,7 @@ class FailedTurn(Detector):
                 failure.latest = ended.id
 
     def _at_answer(self, graph: InteractionGraph, record: Emit) -> Iterable[Finding]:
-        own, submitter, requests = base_name(graph.emitter.agent), graph.emitter.id, NOTHING
+        own, submitter, requests = base_name(graph.ended.agent), graph.ended.id, NOTHING
         if graph.run.session:
             n = graph.history.event_number(record.event)
             requests = graph.problems.standing(provenance(graph, n))

@@ -68,10 +68,9 @@ class Livelock(Detector):
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         """Raise LIVELOCK after `livelock_turns` turns, and at each doubling."""
-        limits = graph.run.limits
+        limits, ended = graph.run.limits, graph.ended
         limit = limits.livelock_turns
-        ended = graph.ended
-        if limit is None or ended is None or not (isinstance(record, End) and record.outputs):
+        if limit is None or not (isinstance(record, End) and record.outputs):
             return ()
         most = limits.livelock_agents
         agent = base_name(ended.agent)
@@ -81,7 +80,7 @@ class Livelock(Detector):
         for event in record.outputs:
             self._chains.put(graph, event, chain)
         turns = chain.turns(most)
-        if not is_doubling(turns, limit):
+        if turns < limit or not is_doubling(turns, limit):
             return ()
         agents = sorted([*chain.latest][-most:])
         key = (chain.origin, turns, *agents)

@@ -6,7 +6,7 @@ nothing new is said.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dig._util.ranges import RangeSet
@@ -44,7 +44,7 @@ class RepeatedMessage(Detector):
         """Begin with nothing said."""
         self._contents: Contents | None = None
         self._limit: int | None = None
-        self._emitter: ActivationState | None = None  # the latest with an output
+        self._ended: ActivationState | None = None  # the latest with an output
         self._inputs: tuple[int, ...] | None = None  # what it consumed
         self._counted: set[_Message] = set()  # what it has said
         self._said: dict[_Message, _Count] = {}  # what its agent has said
@@ -58,19 +58,14 @@ class RepeatedMessage(Detector):
             return ()
         if type(record) is not Emit or record.by == SYSTEM:
             return ()
-        if record.by is not None and self._emitter is not graph.emitter:
-            self._emitter = graph.emitter
-            self._inputs = self._contents.of_inputs(graph.emitter.consumed)
-            self._said = self._messages.setdefault(base_name(graph.emitter.agent), {})
+        if record.by is not None and self._ended is not graph.ended:
+            self._ended = graph.ended
+            self._inputs = self._contents.of_inputs(graph.ended.consumed)
+            self._said = self._messages.setdefault(base_name(graph.ended.agent), {})
             self._counted.clear()
         content = self._contents.note(graph, record)
         if content is None or self._inputs is None or record.by is None:
             return ()
-        return self._look(graph, record, content, self._limit)
-
-    def _look(
-        self, graph: InteractionGraph, record: Emit, content: int, limit: int
-    ) -> Sequence[Finding]:
         (event,) = graph.touched
         if not event.work:
             return ()
@@ -80,14 +75,14 @@ class RepeatedMessage(Detector):
         if message in self._counted:
             return ()
         self._counted.add(message)
-        messages = self._said
+        messages, limit = self._said, self._limit
         before, last = messages.pop(message, (0, ""))
         n = before + 1
         messages[message] = n, event.id
         # Popped and set again above, so the first is the one not said for longest.
         if len(messages) > MOST_MESSAGES:
             del messages[next(iter(messages))]
-        if not is_doubling(n, limit):
+        if n < limit or not is_doubling(n, limit):
             return ()
         severity: Severity = "error" if n >= GRAVE * limit else "warning"
         subject, evidence = {"event": event.id}, {"count": n, "last": last}
@@ -96,10 +91,12 @@ class RepeatedMessage(Detector):
     def forget(self, graph: InteractionGraph) -> None:
         """Forget events unknown to the graph, and renumber the sources."""
         contents_of(graph).forget(graph)
+        # Many messages have the same sources, and each set of them is renumbered once.
+        old = {ranges for messages in self._messages.values() for _, ranges in messages}
+        new = {ranges: graph.renumber_sources(RangeSet(ranges)).ranges for ranges in old}
         for agent, messages in self._messages.items():
             self._messages[agent] = {
-                (message, graph.renumber_sources(RangeSet(ranges)).ranges): count
-                for (message, ranges), count in messages.items()
+                (message, new[ranges]): count for (message, ranges), count in messages.items()
             }
 
 

@@ -29,7 +29,6 @@ class RepeatedSolving(Detector):
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
         """Raise RSP for an activation with an input solved before."""
-        assert graph.ended is not None
         h, v = graph.history, graph.ended.n
         shared = []
         for n in sorted(event.n for event in graph.ended.consumed):

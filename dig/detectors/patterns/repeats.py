@@ -31,10 +31,8 @@ _Value = TypeVar("_Value")
 
 def is_doubling(n: int, least: int) -> bool:
     """Whether a repetition is raised at a count: at `least`, and at each doubling."""
-    if n < least:
-        return False
     times, remainder = divmod(n, least)
-    return remainder == 0 and times & (times - 1) == 0
+    return remainder == 0 < times and times & (times - 1) == 0
 
 
 def more_than(n: int, noun: str, evidence: Any) -> str:
@@ -127,9 +125,9 @@ def contents_of(graph: InteractionGraph) -> Contents:
 
 def _is_continuation(graph: InteractionGraph, record: Emit) -> bool:
     """Whether an agent sends a notice to itself alone, to pass lineage on."""
-    if record.by != graph.emitter.id or record.final or not record.to:
+    if record.by != graph.ended.id or record.final or not record.to:
         return False
-    agent = base_name(graph.emitter.agent)
+    agent = base_name(graph.ended.agent)
     return all(base_name(name) == agent for name in record.to)
 
 

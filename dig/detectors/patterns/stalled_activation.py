@@ -80,7 +80,6 @@ class StalledActivation(Detector):
             agent.running[activation.id] = activation
             self._set_alarm(agent, activation.us_start + self._least)
         elif type(record) is End:
-            assert graph.ended is not None
             agent = self._drop(graph.ended)
             if graph.ended.is_progress and not (record.error or graph.ended.waits):
                 us = record.us - graph.ended.us_start
@@ -131,7 +130,7 @@ class StalledActivation(Detector):
         """Stop to watch an activation; return the agent."""
         agent = self._agent(activation.agent)
         agent.running.pop(activation.id, None)
-        if not agent.running:
+        if self._long and not agent.running:
             self._long.pop(agent, None)
         return agent
 

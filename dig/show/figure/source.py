@@ -82,7 +82,7 @@ class Source:
     @property
     def agents(self) -> list[str]:
         """All agents, in order."""
-        return list(dict.fromkeys((*self.graph.run.agents, *self.graph.history.agent_names)))
+        return list(dict.fromkeys((*self.graph.run.agents, *self.graph.history.agents.names)))
 
     def agent_of(self, id: str) -> str | None:
         """The agent of an activation, or of the generator of an event; ``None``: no agent."""

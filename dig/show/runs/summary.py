@@ -210,7 +210,7 @@ def follow_run(path: Path) -> tuple[RunSummary, RunFollower]:
         patterns[pattern] += number
         worths[kind] += number
     finish, first = graph.finished, graph.run if graph.t >= 0 else None
-    names = graph.history.agent_names
+    names = graph.history.agents.names
     later = result.get("outcome") if state == "cut off" else None  # it went on without its journal
     outcome = finish.outcome if finish else later if later in records.OUTCOMES else None
     texts = {key: value for key, value in side.items() if isinstance(value, str)}

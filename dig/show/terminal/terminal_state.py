@@ -168,7 +168,6 @@ class TerminalState:
                 yield LogLine(record.us, "answer", text, "plain")
 
     def _log_end(self, record: End) -> Iterator[LogLine]:
-        assert self._graph.ended is not None  # the record has just ended an activation
         agent = self._graph.ended.agent
         # The emits of the outputs follow their end, and do not name their agent.
         self._author = lane = self._lane(agent)

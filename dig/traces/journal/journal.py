@@ -140,9 +140,9 @@ class Journal:
             JournalError: The lines cannot be written, because the disk is full for instance; or
                 somebody has removed, moved or cut the file.
         """
-        if self._loss is not None and self._disk_full == "stop":
-            raise self._loss
         if self.unreplayable_from is not None:
+            if self._loss is not None and self._disk_full == "stop":
+                raise self._loss
             return
         try:
             # Payloads beside the trace come first: a line never names a file that is not there.

@@ -25,7 +25,7 @@ def placed(rows: list[Row], wanted: RunPart) -> tuple[Selection, Layout] | None:
     except SettingsError:  # a trace of nothing
         return None
     history = run.graph.history
-    agents = list(dict.fromkeys((*run.graph.run.agents, *history.agent_names)))
+    agents = list(dict.fromkeys((*run.graph.run.agents, *history.agents.names)))
     return selection, lay_out(run, selection, agents)
 
 
