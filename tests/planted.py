@@ -108,7 +108,7 @@ IN_SUITE = [
         ("what has expired is told to have had no recipient",
          '_place(state, event, "expired")', '_place(state, event, "no_recipient")'),
         ("an activation that a leave cuts off counts as one that ended",
-         "state.problems.end(state.running.pop(agent.activation.id), record.us, left=True)",
+         "state.problems.end(state.running.pop(agent.activation.id), record.us, has_left=True)",
          "state.problems.end(state.running.pop(agent.activation.id), record.us)"),
         ("to read a note by default is no progress",
          "activation.is_progress = True", "activation.is_progress |= event.id in named"),

@@ -180,15 +180,16 @@ class Problems:
             problem.running[activation.id] = activation
 
     def end(
-        self, activation: ActivationState, now: int, *, has_error: bool = False, left: bool = False
-    ) -> None:
+        self, activation: ActivationState, now: int, *, has_error: bool = False,
+        has_left: bool = False,
+    ) -> None:  # fmt: skip
         """Register an activation as no longer in progress; progress may merge its problems.
 
         Args:
             activation: The activation.
             now: The moment.
             has_error: Whether it ended with an error.
-            left: Whether its agent has left, so that it never ends.
+            has_left: Whether its agent has left, so that it never ends.
         """
         # Idle windows begin anew by progress, by an error, and by a wait on purpose.
         starts_anew = activation.is_progress or has_error or activation.waits
@@ -197,7 +198,7 @@ class Problems:
             self.touched[problem] = None
             if starts_anew:
                 problem.since = now
-            if not left:
+            if not has_left:
                 problem.last = activation.id
         # Only here can two problems come to have the same state: their last activation is this one.
         if activation.is_progress and len(activation.problems) > 1:

@@ -196,7 +196,7 @@ def _join(state: GraphState, record: records.Join, _: None) -> None:
 def _leave(state: GraphState, record: records.Leave, _: None) -> None:
     agent = state.present.pop(record.agent)
     if agent.activation is not None:
-        state.problems.end(state.running.pop(agent.activation.id), record.us, left=True)
+        state.problems.end(state.running.pop(agent.activation.id), record.us, has_left=True)
     events = {**agent.buffer, **agent.incoming}
     for event in sorted(events.values(), key=by_number):
         event.copies.pop(agent.name, None)
