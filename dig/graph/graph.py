@@ -144,9 +144,7 @@ class InteractionGraph(GraphState):
 
     def activation_sources(self, name: str) -> RangeSet:
         """The sources of all input events of an activation; none for an unknown activation."""
-        activation = self.running.get(name)
-        if activation is None and self.ended.id == name:
-            activation = self.ended
+        activation = self.ended if self.ended.id == name else self.running.get(name)
         if activation is not None:
             inputs = activation.inputs
             return inputs[0].sources if len(inputs) == 1 else union(e.sources for e in inputs)
