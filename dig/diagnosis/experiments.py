@@ -111,12 +111,12 @@ class Experiments:
             KeyboardInterrupt: The user interrupted the work; `findings` has the finished part.
         """
         # Seats come first: a replay tells whether an agent matters, whatever it did wrong.
-        first, others = self._seats()
-        if not first and not others and (note := self._trials.replayer.without_seats):
+        first, further = self._seats()
+        if not first and not further and (note := self._trials.replayer.without_seats):
             self.findings.notes.append(note)
         screened, _ = self._search(first)
         if not self.findings.validated:
-            screened += self._search(others)[0]
+            screened += self._search(further)[0]
             self._try_promising(screened, _FURTHER)
         if self.findings.validated:
             self._look_closer(self.findings.validated[0])
@@ -131,7 +131,7 @@ class Experiments:
         self.findings.screened += len(screened)
 
     def try_these(self, hypotheses: Iterable[Hypothesis]) -> None:
-        """Try some hypotheses in full, and undecided ones once more."""
+        """Try hypotheses in full, and undecided hypotheses again."""
         for hypothesis in hypotheses:
             self._keep(-1, self._trials.verify_again(self._verify(hypothesis)))
 

@@ -114,7 +114,7 @@ class Finished:
 
 
 class Standing(Watch):
-    """The errors of a run that are neither mended nor silenced, and the headline."""
+    """The errors of a run, neither mended nor silenced, and the headline."""
 
     def __init__(self, detectors: Sequence[Detector]) -> None:
         """Start before the first record.
@@ -192,8 +192,8 @@ def has_answer(run: Finished) -> Judgement:
         return _has_answers(run.recorded)
     if finish.outcome != "submitted":
         reason = run.result.get("reason")
-        why = f": {one_line(reason, 80)}" if reason else ""
-        return Judgement(False, None, f"no answer was accepted (outcome {finish.outcome}{why})")
+        ending = f": {one_line(reason, 80)}" if reason else ""
+        return Judgement(False, None, f"no answer was accepted (outcome {finish.outcome}{ending})")
     score = run.score
     if score is not None and not score.valid:
         return Judgement(False, None, "the answer is not valid")

@@ -22,13 +22,13 @@ def share_reached(milestones: Sequence[Milestone], good: bool) -> float:
     return (reached if good else min(reached, len(milestones) - 1)) / len(milestones)
 
 
-def any_milestones(run: RecordedRun, good: bool, why: str) -> tuple[Milestone, ...]:
+def any_milestones(run: RecordedRun, good: bool, reason: str) -> tuple[Milestone, ...]:
     """List the five milestones of any run.
 
     Args:
         run: The run.
         good: Whether the run is good.
-        why: The lack of the run, or the test.
+        reason: The lack of the run, or the test.
     """
     finals = [event for event in run.events.values() if event.final]
     last = run.last.t
@@ -58,7 +58,7 @@ def any_milestones(run: RecordedRun, good: bool, why: str) -> tuple[Milestone, .
             _first((t, f"{name(event.id)} was accepted") for event, t in accepted),
             Evidence(last, NO_ANSWER),
         ),
-        Milestone("the run is good", good, (Evidence(last, why),)),
+        Milestone("the run is good", good, (Evidence(last, reason),)),
     )
 
 

@@ -54,7 +54,7 @@ class Suspects(Protocol):
 
 @dataclass(frozen=True)
 class BySigns:
-    """Names the agents with odd records, by what explains the failure.
+    """Names the agents with odd records, by explanations of the failure.
 
     Attributes:
         by_agent: Finds what speaks against each agent, the likeliest agent first.

@@ -178,7 +178,7 @@ def _dots(diagnosis: Diagnosis, best: HypothesisRow) -> str:
 
 
 class _Stage(NamedTuple):
-    """The changes of a run, which may be a fork with earlier changes."""
+    """The changes of a run or of a fork with earlier changes."""
 
     run: RecordedRun
     fork: Path | None

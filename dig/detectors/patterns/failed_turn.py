@@ -221,9 +221,9 @@ def prove(paths: PathFinder, finding: Finding) -> Proof:
     nodes = [*evidence.get("failed", ()), evidence.get("activation"), *subject.values()]
     if "how" in evidence and evidence.get("activation") is None:
         nodes = [paths.latest_about(subject) or subject.get("event")]
-    ways = paths.to_all(node for node in dict.fromkeys(nodes) if node is not None)
-    longer = {way.nodes[:end] for way in ways for end in range(len(way.nodes))}
-    return "", tuple(dict.fromkeys(way for way in ways if way.nodes not in longer))
+    proofs = paths.to_all(node for node in dict.fromkeys(nodes) if node is not None)
+    longer = {path.nodes[:end] for path in proofs for end in range(len(path.nodes))}
+    return "", tuple(dict.fromkeys(path for path in proofs if path.nodes not in longer))
 
 
 class HealFailedTurn(Healer):

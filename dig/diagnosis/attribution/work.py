@@ -19,7 +19,7 @@ WAITS = 0.1
 
 
 class WorkDone:
-    """The events of a run on the way to the answer or, without an answer, waiting for it."""
+    """The events of a run on the way to the answer or, without an answer, in waiting."""
 
     def __init__(self, analysis: RunAnalysis) -> None:
         """Start without any walk back."""
@@ -140,7 +140,7 @@ class WorkDone:
     @cached_property
     def is_short(self) -> bool:
         """Whether the answer or parts of the task are missing; else the answer is wrong."""
-        task = self.analysis.whole
+        task = self.analysis.task_parts
         if not self.answers or task:
             return not self.answers or bool(difference(task, self.claimed))
         return any(map(self.is_lost, self.analysis.run.events.values()))

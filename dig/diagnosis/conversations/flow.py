@@ -230,7 +230,7 @@ def loops(conversation: Conversation) -> list[LoopGroup]:
 
 
 def _rounds(conversation: Conversation) -> Iterator[_Round]:
-    """Pair the steps of a planner with the answers that follow, round by round."""
+    """Pair the steps of a planner with the next answers, round by round."""
     planner: list[ConversationStep] = []
     answer: list[ConversationStep] = []
     for step in (*conversation.speaking_steps, None):

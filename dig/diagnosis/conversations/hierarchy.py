@@ -50,7 +50,7 @@ class SubtaskOracle:
 
 @dataclass(frozen=True, slots=True)
 class Subtask:
-    """A range of steps with one purpose.
+    """A range of steps with a common purpose.
 
     Attributes:
         id: Its name: `s1`, `s2`, ...
@@ -193,7 +193,7 @@ class HierarchicalGraph:
 
 
 def covers(subtasks: Sequence[Subtask], count: int) -> str | None:
-    """Complain about ranges of subtasks; ``None``: each step is in one range.
+    """Complain about ranges of subtasks; ``None``: each step is in a single range.
 
     Args:
         subtasks: The subtasks.
@@ -269,7 +269,7 @@ def draft_graph(
 
 
 def step_edges(edges: Iterable[DataEdge]) -> list[HierarchyEdge]:
-    """Turn the flow of data into edges: one for each pair of steps, with the first datum."""
+    """Turn the flow of data into edges: an edge a pair of steps, with the first datum."""
     by_ends: dict[tuple[int, int], HierarchyEdge] = {}
     for data_edge in edges:
         edge = step_edge(data_edge.source, data_edge.target, data_edge.fact, data_edge.type)

@@ -76,7 +76,7 @@ class ConversationStep:
 
 @dataclass(frozen=True, slots=True)
 class DataEdge:
-    """A datum that goes from a step to a later step.
+    """A datum on the way from a step to a later step.
 
     Attributes:
         source: The latest earlier step that has it.

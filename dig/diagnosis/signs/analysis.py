@@ -343,6 +343,6 @@ class RunAnalysis:
         return [parts for parts in posed if parts]
 
     @cached_property
-    def whole(self) -> Ranges:
+    def task_parts(self) -> Ranges:
         """The whole task, or all tasks of a session; empty if nothing tells."""
         return merge(part for parts in self.problems for part in parts)

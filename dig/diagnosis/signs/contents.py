@@ -133,7 +133,7 @@ def find_hasty(analysis: RunAnalysis) -> Iterator[Occurrence]:
     for event in analysis.sent:
         if not event.final:
             continue
-        task, about = analysis.whole, analysis.about([event])
+        task, about = analysis.task_parts, analysis.about([event])
         if difference(task, about):
             lack = f"{length(task) - common(task, about)} of {length(task)} elements"
             yield Occurrence.at_event(event, f"the answer {name(event.id)} lacks {lack}")

@@ -1,4 +1,4 @@
-"""Facts about the payloads of a run: each payload is read once, since it may lie in a file."""
+"""Facts about the payloads of a run: each is read once, since payloads may lie in a file."""
 
 from __future__ import annotations
 

@@ -70,9 +70,9 @@ class Traits:
 
     def about(self, is_wanted: Callable[[str], bool]) -> Iterator[Trait]:
         """Yield the traits of some respects, in their order."""
-        wanted = [is_wanted(question[0]) for question in self._questions]
+        is_chosen = [is_wanted(question[0]) for question in self._questions]
         for i, number in enumerate(self._question_of):
-            if wanted[number]:
+            if is_chosen[number]:
                 answer = self._answers[i]
                 yield Trait(
                     self._questions[number],
