@@ -20,7 +20,7 @@ LINES = {
     "_util": 740,
     "adapters": 12_399,
     "cli": 2_712,
-    "detectors": 6_322,
+    "detectors": 6_330,
     "diagnosis": 6_755,
     "faults": 1_225,
     "graph": 2_657,

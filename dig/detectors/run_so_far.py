@@ -22,6 +22,7 @@ from .describe import (
     SILENCED,
     count_open,
     count_unread,
+    finding_text,
     list_lost,
     loss_text,
     missing_text,
@@ -80,7 +81,8 @@ class RunSoFar:
         is_imported: Whether the trace was made from another file, after the run.
         is_halted: Whether a person or a program ended the run.
         skipped: The patterns that such a trace cannot show.
-        is_early: Whether work is missing from the answer that was accepted last.
+        is_early: Whether work is missing from the answer that was accepted last; void: what it is
+            instead of an answer; empty: it is an answer.
         partial: The limit of the budget at which that answer was handed back, in words; else empty.
     """
 
@@ -101,7 +103,12 @@ class RunSoFar:
         self._is_behind = False
         self._errors = defaultdict[str, Errors](Errors)  # none before the first error
         self.run: records.Run | None = None
+<<<<<<< HEAD
         self.partial = self.limit = ""
+=======
+        self.is_halted = False
+        self.partial = self.limit = self.void = ""
+>>>>>>> 37629733 (answers: an accepted answer that is none, and the length of a failed turn, are known)
         self.limited: records.IncidentRow | None = None
         self.is_imported = self.is_halted = False
         self.skipped: list[str] = []
@@ -131,6 +138,7 @@ class RunSoFar:
         self._erred: set[str] = set()  # requests that ended by an error
         self._remembered: set[str] = set()  # those behind the latest answer by memory alone
         self._early: set[str] = set()  # answers that lack work
+        self._void: dict[str, str] = {}  # answers that are none, with the reason
         self._failed: dict[str, str] = {}  # answers that are errors: `failed` or `cancelled`
         self._noted = set[str | None]()  # the event of the latest intervention
         self._bounced: str | None = None  # the latest answer that was sent back
@@ -210,6 +218,7 @@ class RunSoFar:
             self._starts.accept(record.event)
             self.answer, self.us_answered = self.message(record.event), record.us
             self.is_early = record.event in self._early
+            self.void = self._void.pop(record.event, "")
             # A note beside this very answer came too late for it.
             self.came_after = record.event not in self._noted or self._has_acted
             self.is_noted = not self.came_after
@@ -219,7 +228,7 @@ class RunSoFar:
             self.counts["early"] += self.is_early * self._number
             self._accept(record.event)
             self._early.discard(record.event)
-            for answers in (self._early, self._failed):
+            for answers in (self._early, self._failed, self._void):
                 if len(answers) > MOST_ANSWERS:  # those that were sent back never come here
                     answers.clear()
 
@@ -357,7 +366,7 @@ class RunSoFar:
                 if agent in self.agents and not self._only_waited(record):
                     self._call_off(agent, record, start)
             elif record.because is None:
-                self._fail(agent, record)
+                self._fail(agent, record, began)
 
     def _call_off(self, agent: str, record: records.End, start: records.Start | None) -> None:
         """Keep a turn that was called off, the latest of its agent."""
@@ -379,11 +388,11 @@ class RunSoFar:
         makers = [h.generator[n] for n in numbers if h is not None and n is not None]
         return any(v >= 0 and h is not None and h.failed[v] for v in makers)
 
-    def _fail(self, agent: str, record: records.End) -> None:
+    def _fail(self, agent: str, record: records.End, began: int | None) -> None:
         """Count a failed turn; the first is kept."""
         self.counts["failed turns"] += 1
         if agent not in self.failed and len(self.failed) < MOST_AGENTS:
-            failed = FailedTurns(record, first_words(record.error, MOST_REASON))
+            failed = FailedTurns(record, first_words(record.error, MOST_REASON), began)
             self.failed[agent] = failed
             self._remember_inputs(record.activation)
             off = {end.activation: agent for agent, end in self.cancelled.items()}
@@ -426,6 +435,10 @@ class RunSoFar:
             self._worse.add(pattern)
         if pattern == "ET" and severity == "error" and isinstance(finding.subject, Mapping):
             self._early.add(str(finding.subject.get("event")))
+        if pattern == "VOID" and isinstance(finding.subject, Mapping):
+            self._void[str(finding.subject.get("event"))] = finding_text(finding).partition("is ")[
+                2
+            ]
 
     def _departed(self, finding: Finding | records.FindingRow) -> list[str]:
         """The agents that left with an orphaned event; empty: the loss has another reason."""

@@ -47,18 +47,19 @@ class PatternTally:
 
 
 class FailedTurns:
-    """The failed turns of an agent: the number, the first, and the moment of the latest.
+    """The failed turns of an agent: the number, the first, its length, and the latest's moment.
 
     Of the first it has the message that it was given last, and the agent that it waited for, if the
     turn of that was called off before.
     """
 
     __slots__ = (
-        "activation", "awaited", "error", "input", "number", "t", "us", "us_latest",
+        "activation", "awaited", "error", "input", "number", "t", "us", "us_latest", "us_worked",
     )  # fmt: skip
 
-    def __init__(self, end: records.End, error: str) -> None:
-        """Begin with the first turn, without counting."""
+    def __init__(self, end: records.End, error: str, began: int | None) -> None:
+        """Begin with the first turn, which began at some moment, without counting."""
+        self.us_worked = None if began is None else end.us - began
         self.t, self.us, self.activation, self.error = end.t, end.us, end.activation, error
         self.number, self.us_latest = 0, end.us
         self.input: records.Emit | None = None

@@ -49,3 +49,29 @@ def test_an_early_answer_names_all_open_work_and_what_lies_unread() -> None:
     )
     assert tally.unread == {"b": 1}
     assert tally.open_work.total() == 7
+
+
+def test_a_failed_turn_has_its_length() -> None:
+    """A turn that hung, and was cut by a limit of the team, is told with the time that it took."""
+    rows = trace(
+        arrive(0, "p", None, "a"),
+        [start(1, "v", "a", "p"), end(31, "v", p="delay") | {"error": "TimeoutError: 30 s"}],
+        [*turn(32, "w", "a", "f", p="consume"), final(32, "f", "w"), deliver(32, "f", None)],
+    )
+    assert follow(rows).failed["a"].us_worked == 30_000_000
+
+
+def test_an_accepted_answer_that_is_none_is_known() -> None:
+    """And the next one is an answer again."""
+    call = '{"name": "search", "arguments": {"q": "x"}}'
+    rows = trace(
+        *(
+            [*arrive(ts, f"p{ts}", None, "a"), start(ts, f"v{ts}", "a", f"p{ts}"),
+             end(ts, f"v{ts}", f"f{ts}", **{f"p{ts}": "consume"}),
+             final(ts, f"f{ts}", f"v{ts}") | {"payload": payload}, deliver(ts, f"f{ts}", None)]
+            for ts, payload in ((1, "Yes."), (2, call))
+        ),
+        session=True,
+    )  # fmt: skip
+    assert follow(rows).void == "a call that was written down and not made"
+    assert follow(rows[:-6]).void == ""
