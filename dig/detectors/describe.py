@@ -110,7 +110,7 @@ def _unsent(graph: InteractionGraph, finding: Finding) -> str:
 
 
 def _idle_text(graph: InteractionGraph, finding: Finding) -> str:
-    """The agents with missing work in front of them and without a turn, in sentences."""
+    """The idle agents in front of missing work, in sentences."""
     if graph.has_evicted:  # an agent whose turns are evicted did run
         return ""
     h, sentences = graph.history, dict[str, None]()
@@ -269,11 +269,11 @@ def missing_text(graph: InteractionGraph, answer: str, unresolved: Any, uncovere
     if open_work := count_open(graph, unresolved):
         submitter, unread = count_unread(graph, answer, unresolved)
         del open_work[submitter]
-        others = f"{_still(open_work)} in front of {join_clauses([*open_work], MOST_NAMED)}"
+        elsewhere = f"{_still(open_work)} in front of {join_clauses([*open_work], MOST_NAMED)}"
         own = f"{_still(unread)} unread in front of {submitter}"
         senders = join_clauses([name(agent) for agent in unread if agent], MOST_NAMED)
         own += f" (from {senders})" if senders else ""
-        return f", while {join_clauses([others] * bool(open_work) + [own] * bool(unread))}"
+        return f", while {join_clauses([elsewhere] * bool(open_work) + [own] * bool(unread))}"
     ids = [*map(str, uncovered)] if isinstance(uncovered, Sequence) else []
     numbers = [n for event in ids if (n := graph.history.event(event)) is not None]
     agents = cut(_agents(filter(None, map(graph.history.sender, numbers))), most=MOST_NAMED)
@@ -296,7 +296,7 @@ def _states(graph: InteractionGraph, events: Any) -> list[EventState]:
 
 
 def count_unread(graph: InteractionGraph, answer: str, unresolved: Any) -> tuple[str, Counter[str]]:
-    """The agent of an answer, and the senders of the open work in front of it."""
+    """The agent of an answer, and the senders of the unread work in front of the agent."""
     h, n = graph.history, graph.history.event(answer)
     submitter = name(base_name((n is not None and h.sender(n)) or ""))
     states = _states(graph, unresolved)

@@ -1,4 +1,4 @@
-"""Causes of errors outside a team: a server that limits, is overloaded, refuses, or is silent."""
+"""Causes of errors outside a team: limits, overload, refusals and silence of servers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _WAIT = re.compile(
 
 
 class ErrorCause(NamedTuple):
-    """What a server did, as a clause, and the next step, as an order."""
+    """The deed of a server, as a clause, and the next step, as an order."""
 
     says: str
     remedy: str
 
 
 def cause_of(error: str, agent: str) -> ErrorCause | None:
-    """Find the cause of an error in its words; ``None``: none of these.
+    """Find the cause of an error by the words; ``None``: another cause.
 
     Args:
         error: The error, with its type.

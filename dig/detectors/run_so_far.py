@@ -103,12 +103,7 @@ class RunSoFar:
         self._is_behind = False
         self._errors = defaultdict[str, Errors](Errors)  # none before the first error
         self.run: records.Run | None = None
-<<<<<<< HEAD
-        self.partial = self.limit = ""
-=======
-        self.is_halted = False
         self.partial = self.limit = self.void = ""
->>>>>>> 37629733 (answers: an accepted answer that is none, and the length of a failed turn, are known)
         self.limited: records.IncidentRow | None = None
         self.is_imported = self.is_halted = False
         self.skipped: list[str] = []
@@ -366,7 +361,7 @@ class RunSoFar:
                 if agent in self.agents and not self._only_waited(record):
                     self._call_off(agent, record, start)
             elif record.because is None:
-                self._fail(agent, record, began)
+                self._fail(agent, record, start)
 
     def _call_off(self, agent: str, record: records.End, start: records.Start | None) -> None:
         """Keep a turn that was called off, the latest of its agent."""
@@ -388,11 +383,11 @@ class RunSoFar:
         makers = [h.generator[n] for n in numbers if h is not None and n is not None]
         return any(v >= 0 and h is not None and h.failed[v] for v in makers)
 
-    def _fail(self, agent: str, record: records.End, began: int | None) -> None:
+    def _fail(self, agent: str, record: records.End, start: records.Start | None) -> None:
         """Count a failed turn; the first is kept."""
         self.counts["failed turns"] += 1
         if agent not in self.failed and len(self.failed) < MOST_AGENTS:
-            failed = FailedTurns(record, first_words(record.error, MOST_REASON), began)
+            failed = FailedTurns(record, first_words(record.error, MOST_REASON), start)
             self.failed[agent] = failed
             self._remember_inputs(record.activation)
             off = {end.activation: agent for agent, end in self.cancelled.items()}
@@ -436,9 +431,8 @@ class RunSoFar:
         if pattern == "ET" and severity == "error" and isinstance(finding.subject, Mapping):
             self._early.add(str(finding.subject.get("event")))
         if pattern == "VOID" and isinstance(finding.subject, Mapping):
-            self._void[str(finding.subject.get("event"))] = finding_text(finding).partition("is ")[
-                2
-            ]
+            _, _, flaw = finding_text(finding).partition(" is ")
+            self._void[str(finding.subject.get("event"))] = flaw
 
     def _departed(self, finding: Finding | records.FindingRow) -> list[str]:
         """The agents that left with an orphaned event; empty: the loss has another reason."""

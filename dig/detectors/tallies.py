@@ -47,7 +47,7 @@ class PatternTally:
 
 
 class FailedTurns:
-    """The failed turns of an agent: the number, the first, its length, and the latest's moment.
+    """The failed turns of an agent: the number, the first, and the latest.
 
     Of the first it has the message that it was given last, and the agent that it waited for, if the
     turn of that was called off before.
@@ -57,9 +57,9 @@ class FailedTurns:
         "activation", "awaited", "error", "input", "number", "t", "us", "us_latest", "us_worked",
     )  # fmt: skip
 
-    def __init__(self, end: records.End, error: str, began: int | None) -> None:
-        """Begin with the first turn, which began at some moment, without counting."""
-        self.us_worked = None if began is None else end.us - began
+    def __init__(self, end: records.End, error: str, start: records.Start | None) -> None:
+        """Begin with the first turn, without counting; ``None``: the start is not known."""
+        self.us_worked = None if start is None else end.us - start.us
         self.t, self.us, self.activation, self.error = end.t, end.us, end.activation, error
         self.number, self.us_latest = 0, end.us
         self.input: records.Emit | None = None

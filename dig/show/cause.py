@@ -91,5 +91,5 @@ class KnownCause:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether changes were tried there, and none of them helps."""
+        """Whether changes were tried, and none helps."""
         return {change.verdict for change in self.tried} == {"refuted"}

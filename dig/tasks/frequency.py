@@ -133,7 +133,7 @@ class FrequencyTask:
     def _judge(
         self, counts: Mapping[str, float], target: Range, covers: Ranges | None
     ) -> tuple[str, float]:
-        """A score in words, and the share of the elements that are counted wrong.
+        """A score in words, and the share of miscounted elements.
 
         Args:
             counts: The counts in the answer.
@@ -250,7 +250,7 @@ def _tools(data: tuple[Any, ...], most: int, unit: str) -> Mapping[str, Tool]:
 
 
 def _covers(answer: object, target: Range) -> Ranges | None:
-    """The parts of a part that an answer covers; ``None``: the answer does not say."""
+    """The parts of an answer within a target; ``None``: the answer does not say."""
     covers = answer.get("covers") if isinstance(answer, Mapping) else None
     if not isinstance(covers, list):
         return None

@@ -145,10 +145,15 @@ def test_an_agent_tells_what_it_did(run: Path) -> None:
     assert [one["activation"] for one in found["activations"]] == ["v", "w", "x"]
     assert found["fates"] == {"consume": 2, "delay": 1}
     assert found["buffer"] == ["f"]
-    assert "agent a: 3 activations" in told(run, "a")
+    assert "agent a: 3 activations" in told(run, "a") and "used" not in told(run, "a")
     gone = show(run, "b")
     assert (gone["present"], gone["activations"]) == (False, [])
     assert [one["kind"] for one in gone["came_and_went"]] == ["leave"]
+
+
+def test_the_turns_of_an_agent_are_told_with_what_they_used(good: Path) -> None:
+    """A limit of tokens or dollars leads to the agent, and from there to the dear turn."""
+    assert "; used 4 tokens (3" in told(good, "a")
 
 
 # --- a finding ---

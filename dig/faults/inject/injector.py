@@ -293,7 +293,7 @@ class OnMessage(Injector):
     takes_final: ClassVar[bool] = False
 
     def change_plan(self, view: View, plan: Plan, occasion: Occasion) -> Plan:
-        """Replace the messages that the fault acts on."""
+        """Replace the affected messages."""
         if isinstance(plan.decision, str):
             return plan
         outputs: list[NewEvent] = []

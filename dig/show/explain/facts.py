@@ -25,7 +25,7 @@ from dig.show.runs.summary import follow_run, read_beside, stored_answers
 from dig.traces.journal.journal import RESULT
 from dig.traces.journal.reader import trace_path
 from dig.traces.run import RecordedRun
-from dig.traces.usage import Costs, tokens
+from dig.traces.usage import Costs, cost_text, tokens
 
 from .explainer import Explainer, Facts, path_to
 from .story import event_story
@@ -188,13 +188,15 @@ def _agent(explainer: Explainer, agent: str) -> Facts:
                 events_by_fate.setdefault(fates.get(event, "looks at"), []).append(event)
             counts.update({fate: len(events) for fate, events in events_by_fate.items()})
             payloads = [event.payload for event in explainer.run.outputs(activation)]
-            end = activation.end
+            end, costs = activation.end, Costs()
+            if end is not None:
+                costs(end)
             rows.append(
                 {"activation": activation.id, "record": activation.t,
                  "ts": activation.us / 1_000_000, "ended": end.ts if end else None,
                  "did": events_by_fate, "generated": list(activation.outputs),
                  "said": next(filter(None, map(words_text, payloads)), ""),
-                 "error": end.error if end else None}
+                 "error": end.error if end else None, "used": cost_text(costs.sums)}
             )  # fmt: skip
     return {
         "what": "agent",

@@ -246,6 +246,7 @@ def _turn(turn: Facts) -> str:
     if turn["error"] is not None:
         deeds.append(f"failed: {one_line(turn['error'])}")
     deeds.append("not ended" if turn["ended"] is None else f"ended at {_time(turn['ended'])}")
+    deeds += [f"used {turn['used']}"] * bool(turn["used"])
     return f"{name(turn['activation'])} {'; '.join(deeds)}"
 
 

@@ -224,7 +224,7 @@ class DiscardNeeded(Injector):
     _discarded: list[str]
 
     def change_view(self, view: View, occasion: Occasion) -> View:
-        """Hide the events that are to be discarded."""
+        """Hide the events to be discarded."""
         self._discarded = []
         for i, event in enumerate(view.events):
             if is_work(event) and self.should_act(occasion, "event", i):
