@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from textwrap import wrap
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
 from dig._util.text import counted, name, one_line
 from dig.detectors.describe import WORTHS, finding_text, pattern_label
@@ -23,18 +23,7 @@ from . import palette
 from .graph_panel import GraphPanel, badge, flag, lane_name
 from .layout import OUTSIDE, Layout, lay_out
 from .raster import raster
-from .scene import (
-    DOTS_PER_INCH,
-    Box,
-    Curve,
-    DrawingScene,
-    Point,
-    Shape,
-    Style,
-    Words,
-    line,
-    text_width,
-)
+from .scene import DOTS_PER_INCH, Box, DrawingScene, Point, Shape, Style, Words, line, text_width
 from .selection import RunPart, Selection, select
 from .source import Source
 from .svg import svg
@@ -355,14 +344,11 @@ def _entries(used: Collection[palette.Kind]) -> Iterator[tuple[palette.Kind, str
         (palette.SUSPECTED, "candidate of the diagnosis", 14.0),
     )
     yield from (entry for entry in entries if entry[0] in used)
-    for kind in sorted(filter(_is_finding, used), key=_legend_place):
+    findings = [kind for kind in used if isinstance(kind, palette.FindingLabel)]
+    for kind in sorted(findings, key=_legend_place):
         width = text_width(one_line(kind.pattern, 12), 9, bold=True) + 7
         title = BY_NAME[kind.pattern].title if kind.pattern in BY_NAME else "finding"
         yield kind, f"{title} ({kind.worth})", width
-
-
-def _is_finding(kind: palette.Kind) -> TypeGuard[palette.FindingLabel]:
-    return isinstance(kind, palette.FindingLabel)
 
 
 def _legend_place(kind: palette.FindingLabel) -> tuple[int, int, str]:
@@ -374,7 +360,7 @@ def _legend_place(kind: palette.FindingLabel) -> tuple[int, int, str]:
 def _sign(kind: palette.Kind, at: Point, width: float) -> Iterator[Shape]:
     x, y = at
     centre = (x + width / 2, y)
-    if _is_finding(kind):
+    if isinstance(kind, palette.FindingLabel):
         yield from badge(kind.worth, one_line(kind.pattern, 12), centre, width)
     elif kind in palette.TURNS:
         yield from palette.turn_shapes(kind, (x, y - 6.5), (width, 13))
@@ -383,8 +369,6 @@ def _sign(kind: palette.Kind, at: Point, width: float) -> Iterator[Shape]:
     elif kind == palette.SUSPECTED:
         yield from flag("1", centre)
     elif kind in palette.LINKS:
-        points = (at, (x + 10, y), (x + 20, y), (x + width, y))
-        yield Curve(points, palette.LINKS[kind])
-        yield from palette.mark(kind, (x + width * (1 if kind == palette.PRODUCTIVE else 0.6), y))
+        yield from palette.edge_sign(kind, at, width)
     else:
         yield palette.diamond(centre, 5, Style(palette.HEAL))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -186,10 +186,14 @@ class GraphPanel:
 
     def _badges(self) -> Iterator[Shape]:
         """The labels of findings, each beside the subject."""
-        for id, counts in self._finding_counts().items():
+        counts: dict[str, Counter[palette.FindingLabel]] = {}
+        for finding in self.selection.findings:
+            if (node := self._place_of(finding)) is not None:
+                counts.setdefault(node, Counter())[finding_kind(finding)] += 1
+        for id, labels in counts.items():
             x, y = self._at[id]
-            worst_first = sorted(counts.items(), key=lambda item: WORTHS.index(item[0][0].worth))
-            for (kind, text), count in worst_first:
+            for kind, count in sorted(labels.items(), key=lambda item: WORTHS.index(item[0].worth)):
+                text = one_line(kind.pattern, 12)
                 label = f"{text} x{count}" if count > 1 else text
                 width = text_width(label, BADGE, bold=True) + 7
                 up = self.layout.radius + _BADGE_HEIGHT / 2 + 2
@@ -218,16 +222,6 @@ class GraphPanel:
                 at = self._room.place(sides, 9, 9) or sides[0]
                 self.used["healing"] = None
                 yield palette.diamond(at, 4.5, Style(palette.HEAL), "healing acted on it")
-
-    def _finding_counts(self) -> Mapping[str, Counter[tuple[palette.FindingLabel, str]]]:
-        """For each node the number of findings there, by kind and shown text."""
-        counts: dict[str, Counter[tuple[palette.FindingLabel, str]]] = {}
-        for finding in self.selection.findings:
-            node = self._place_of(finding)
-            if node is not None:
-                text = one_line(finding.pattern, 12)
-                counts.setdefault(node, Counter())[finding_kind(finding), text] += 1
-        return counts
 
     def _place_of(self, finding: Finding | FindingRow) -> str | None:
         """The node of a finding: the subject or, if the subject is the run, the latest node."""

@@ -14,7 +14,7 @@ from dig.detectors.describe import Worth
 from dig.graph.words import DISCARDS, FAILS, IDLES, REROUTES, RESPONDS, SUBMITS, WAITS, WORKS
 from dig.show.page.html_page import source
 
-from .scene import Box, Circle, Point, Polygon, Shape, Style, Words, line, move_points, star
+from .scene import Box, Circle, Curve, Point, Polygon, Shape, Style, Words, line, polygon, star
 
 _LIGHT = source("tokens.css").partition('[data-theme="dark"]')[0]
 COLOURS: dict[str, str] = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", _LIGHT))
@@ -93,19 +93,29 @@ def mark(kind: str, at: Point) -> list[Shape]:
         case "delay":
             return [Circle(at, size * 0.75, Style(PAPER, look.stroke, 1.3))]
         case "reroute":
-            points = move_points(((-4, 0), (0, -3.5), (4, 0), (0, 3.5)), x, y)
-            return [Polygon(points, Style(look.stroke))]
+            return [polygon(((-4, 0), (0, -3.5), (4, 0), (0, 3.5)), at, Style(look.stroke))]
         case "discard":
             s = size * 0.9
             arms = ((x - s, y - s), (x + s, y + s)), ((x - s, y + s), (x + s, y - s))
             return [line(*arm, look.stroke, 1.6) for arm in arms]
         case "productive":
-            points = move_points(
-                ((-size * 1.3, -size * 0.8), (size * 0.4, 0), (-size * 1.3, size * 0.8)), x, y
-            )
-            return [Polygon(points, Style(EDGE))]
+            tip = ((-size * 1.3, -size * 0.8), (size * 0.4, 0), (-size * 1.3, size * 0.8))
+            return [polygon(tip, at, Style(EDGE))]
         case _:
             return []
+
+
+def edge_sign(kind: str, at: Point, width: float) -> Iterator[Shape]:
+    """A straight edge with its mark, for the legend.
+
+    Args:
+        kind: Its kind.
+        at: Its beginning.
+        width: Its length in pixels.
+    """
+    x, y = at
+    yield Curve((at, (x + 10, y), (x + 20, y), (x + width, y)), LINKS[kind])
+    yield from mark(kind, (x + width * (1 if kind == PRODUCTIVE else 0.6), y))
 
 
 # --- events -----------------------------------------------------------------------------------
@@ -138,9 +148,7 @@ def diamond(at: Point, radius: float, look: Style, title: str = "") -> Polygon:
         look: Its style.
         title: The text that viewers show at the pointer; by default none.
     """
-    return Polygon(
-        move_points(((0, -radius), (radius, 0), (0, radius), (-radius, 0)), *at), look, title
-    )
+    return polygon(((0, -radius), (radius, 0), (0, radius), (-radius, 0)), at, look, title)
 
 
 def event_shape(kind: str, at: Point, radius: float, title: str = "") -> Shape:
@@ -154,14 +162,14 @@ def event_shape(kind: str, at: Point, radius: float, title: str = "") -> Shape:
     """
     look, s = EVENTS[kind], radius * 0.85
     if kind in (ANSWER, BOUNCED, OPEN_ANSWER):
-        return Polygon(star(at, radius * 1.3), look, title)
+        return polygon(star(radius * 1.3), at, look, title)
     if kind in (MESSAGE, NOTICE):
         return Circle(at, s if kind == MESSAGE else s * 0.7, look, title)
     if kind == SYSTEM_NOTE:
         return diamond(at, s * 1.25, look, title)
     if kind == PROBLEM:  # a wedge: here it begins
-        return Polygon(move_points(((-s, -s), (s * 1.15, 0), (-s, s)), *at), look, title)
-    return Polygon(move_points(((-s, -s), (s, -s), (s, s), (-s, s)), *at), look, title)
+        return polygon(((-s, -s), (s * 1.15, 0), (-s, s)), at, look, title)
+    return polygon(((-s, -s), (s, -s), (s, s), (-s, s)), at, look, title)
 
 
 # --- findings ---------------------------------------------------------------------------------

@@ -5,23 +5,13 @@ from __future__ import annotations
 import warnings
 from io import BytesIO
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from dig._util.extras import importing_extra
 from dig._util.text import safe_text
 
-from .scene import (
-    DOTS_PER_INCH,
-    Box,
-    Circle,
-    Curve,
-    DrawingScene,
-    Polygon,
-    Shape,
-    Style,
-    Words,
-    look_of,
-)
+from .scene import DOTS_PER_INCH, Box, Circle, Curve, DrawingScene, Polygon, Shape, Style, Words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,7 +58,7 @@ def _draw(figure: Figure, scene: DrawingScene) -> None:
     axes.set_ylim(scene.height, 0)
     axes.axis("off")
     # Shapes of one style are one artist: each costs matplotlib a millisecond.
-    for order, (look, shapes) in enumerate(groupby(scene.shapes, key=look_of)):
+    for order, (look, shapes) in enumerate(groupby(scene.shapes, key=attrgetter("look"))):
         if look is None:
             for words in shapes:
                 _write(axes, words, order)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import cos, pi, sin
-from typing import Literal
+from typing import ClassVar, Literal
 
 DOTS_PER_INCH = 96
 
@@ -95,14 +95,10 @@ class Words:
     colour: str
     anchor: Anchor = "start"
     bold: bool = False
+    look: ClassVar[None] = None  # they are filled, and nothing else
 
 
 Shape = Circle | Polygon | Curve | Box | Words
-
-
-def look_of(shape: Shape) -> Style | None:
-    """The style of a shape; ``None`` for words, with fields of their own."""
-    return None if isinstance(shape, Words) else shape.look
 
 
 @dataclass
@@ -132,24 +128,23 @@ def line(a: Point, b: Point, colour: str | None, width: float) -> Polygon:
     return Polygon((a, b), Style(None, colour, width), closed=False)
 
 
-def star(at: Point, radius: float) -> tuple[Point, ...]:
-    """The corners of a star with five points."""
+def star(radius: float) -> list[Point]:
+    """The corners of a star with five points, from its middle."""
     radii = [radius, radius * 0.45] * 5
     angles = [pi * i / 5 - pi / 2 for i in range(10)]
-    return tuple(
-        (at[0] + r * cos(a), at[1] + r * sin(a)) for r, a in zip(radii, angles, strict=True)
-    )
+    return [(r * cos(a), r * sin(a)) for r, a in zip(radii, angles, strict=True)]
 
 
-def move_points(points: Sequence[Point], x: float, y: float) -> tuple[Point, ...]:
-    """Points moved by `x` and `y`.
+def polygon(points: Sequence[Point], at: Point, look: Style, title: str = "") -> Polygon:
+    """A closed line through points.
 
     Args:
-        points: The points.
-        x: The distance to the right, in pixels.
-        y: The distance downwards, in pixels.
+        points: The points, from the middle of the shape.
+        at: The middle.
+        look: The style.
+        title: The text at the pointer; by default none.
     """
-    return tuple((px + x, py + y) for px, py in points)
+    return Polygon(tuple((x + at[0], y + at[1]) for x, y in points), look, title)
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:

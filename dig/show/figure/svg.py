@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
+from operator import attrgetter
 from xml.sax.saxutils import escape
 
 from dig._util.text import safe_text
 
-from .scene import Box, Circle, Curve, DrawingScene, Point, Polygon, Shape, Style, Words, look_of
+from .scene import Box, Circle, Curve, DrawingScene, Point, Polygon, Shape, Style, Words
 
 FONTS = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 
@@ -27,7 +28,7 @@ def _lines(scene: DrawingScene) -> Iterator[str]:
     yield f"<title>{_text(scene.title)}</title>"
     yield f"<desc>{_text(scene.description)}</desc>"
     # Shapes in a row with one style share a group, so that files stay short.
-    for look, shapes in groupby(scene.shapes, key=look_of):
+    for look, shapes in groupby(scene.shapes, key=attrgetter("look")):
         if look is None:
             yield from map(_shape, shapes)
         else:
