@@ -25,13 +25,7 @@ from dig.lab.investigate.controller import Course
 from dig.lab.investigate.investigation import Investigation, investigate
 from dig.lab.investigate.rules import ServiceRules
 from dig.lab.investigate.scoring import Agreement
-from dig.lab.investigate.snapshot import (
-    EntityRow,
-    EvidenceLine,
-    Snapshot,
-    Topology,
-    TopologyEdge,
-)
+from dig.lab.investigate.snapshot import EntityRow, EvidenceLine, Snapshot, Topology, TopologyEdge
 
 DESIGN = (1, 2, 3)
 PER_SEED = 200

@@ -93,11 +93,7 @@ def _ours(patterns: frozenset[str] | None = None, *, is_kept: bool = False) -> C
 def _spans() -> Candidate:
     """An OpenTelemetry span a message, with what a tracing monitor would write into it."""
     from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import (
-        BatchSpanProcessor,
-        SpanExporter,
-        SpanExportResult,
-    )
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
     class Nowhere(SpanExporter):
         def export(self, spans: Any) -> SpanExportResult:

@@ -15,16 +15,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from dig._util.text import (
-    anything,
-    counted,
-    cut,
-    join_clauses,
-    name,
-    names,
-    one_line,
-    safe_text,
-)
+from dig._util.text import anything, counted, cut, join_clauses, name, names, one_line, safe_text
 from dig.errors import PART_ERRORS
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import HANDOFF, FindingRow, Limits, base_name

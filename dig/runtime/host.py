@@ -17,13 +17,7 @@ from dig._util.redaction import mask_secrets
 from dig._util.text import counted, one_line, value_text
 from dig.errors import BudgetExceeded, DecisionError, PayloadError, RequestError, StopRunError
 from dig.graph.records import FAILURES, STOPPED_FROM_OUTSIDE, SYSTEM, End, Fate, Outcome
-from dig.monitor.messages import (
-    Effect,
-    Output,
-    Pending,
-    Started,
-    Wake,
-)
+from dig.monitor.messages import Effect, Output, Pending, Started, Wake
 from dig.monitor.monitor import Monitor
 from dig.monitor.sanitize import MOST_IN_ERROR
 

@@ -19,15 +19,7 @@ from .framework_gates import NEVER, answers, behind, questions, results, usher
 from .framework_watch import limited
 from .harness import Script
 from .llama_index_teams import SCENARIOS, Watched, scenario
-from .test_llama_index import (
-    FAILING,
-    early,
-    hand_on,
-    never_again,
-    spending,
-    twice,
-    working_on,
-)
+from .test_llama_index import FAILING, early, hand_on, never_again, spending, twice, working_on
 
 PLAIN = [
     "handing-ask", "tools-ask", "with_tools-ask", "failing-ask", "raising-ask", "in_code-ask",

@@ -24,16 +24,7 @@ from tests.llm.server import says
 
 from . import model_scripts
 from .autogen_teams import Watched
-from .model_scripts import (
-    ANSWER,
-    PRICE,
-    QUESTION,
-    REFUSED,
-    Alarm,
-    price,
-    stock,
-    you_are,
-)
+from .model_scripts import ANSWER, PRICE, QUESTION, REFUSED, Alarm, price, stock, you_are
 
 
 def approved() -> Any:

@@ -25,18 +25,7 @@ from dig.errors import SettingsError
 from dig.graph.records import Emit, Record, Start
 
 from .conformance import Failing
-from .crewai_teams import (
-    Watched,
-    agent,
-    answer,
-    asks,
-    crew,
-    notes,
-    says,
-    scenario,
-    task,
-    uses,
-)
+from .crewai_teams import Watched, agent, answer, asks, crew, notes, says, scenario, task, uses
 from .framework_gates import behind, messages, usher
 from .harness import Script, play
 from .test_budget import incidents

@@ -9,17 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import HEIGHT, WIDTH, Witness
-from tests.browser.pages import (
-    Oracle,
-    box,
-    drawn,
-    opened,
-    repeating,
-    report,
-    settled,
-    state,
-    width,
-)
+from tests.browser.pages import Oracle, box, drawn, opened, repeating, report, settled, state, width
 from tests.histories import row, trace
 from tests.traces.runs import store
 

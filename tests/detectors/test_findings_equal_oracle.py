@@ -18,13 +18,7 @@ from dig.detectors import standard
 from dig.detectors.finding import Finding
 from dig.detectors.watch import Watch
 from dig.graph.codec import decode
-from tests.comparison import (
-    Comparison,
-    compare,
-    detectors_with_an_oracle,
-    find,
-    numbered_trace,
-)
+from tests.comparison import Comparison, compare, detectors_with_an_oracle, find, numbered_trace
 from tests.features import FEATURES
 from tests.histories import arrive, deliver, emit, end, final, row, start, trace, turn
 from tests.oracle import Row

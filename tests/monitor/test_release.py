@@ -25,14 +25,7 @@ from dig.monitor.messages import (
 from dig.monitor.policies import AsRecorded, Delayed, Expiring, RecordedStep, ToAgents
 from tests.conservation import Account, Allowed, conservation
 from tests.delivery_policies import Broadcast, Escalating, LeastLoaded
-from tests.helpers import (
-    Keeper,
-    Stage,
-    answer,
-    of,
-    out,
-    rows,
-)
+from tests.helpers import Keeper, Stage, answer, of, out, rows
 
 FREE = Allowed(interference=True, unordered=lambda payload: payload == "policy")
 

@@ -21,17 +21,7 @@ from dig.errors import ReplayError, SettingsError, TraceError
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.fault_catalogue import KINDS
 from dig.faults.inject.faulty_team import disturbance_of
-from dig.graph.records import (
-    Deliver,
-    Emit,
-    End,
-    Expire,
-    IncidentRow,
-    Join,
-    Leave,
-    Record,
-    Start,
-)
+from dig.graph.records import Deliver, Emit, End, Expire, IncidentRow, Join, Leave, Record, Start
 from dig.monitor.messages import Output
 from dig.runtime import Decision, NewEvent, Plan, Setup, View, simulate
 from dig.runtime.checkpoint import PastActivation, is_deterministic

@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from autogen_agentchat.agents import UserProxyAgent
 from autogen_agentchat.base import Handoff
-from autogen_agentchat.messages import (
-    HandoffMessage,
-    ToolCallExecutionEvent,
-    ToolCallRequestEvent,
-)
+from autogen_agentchat.messages import HandoffMessage, ToolCallExecutionEvent, ToolCallRequestEvent
 from autogen_core._queue import QueueShutDown
 
 from dig.adapters import base

@@ -19,15 +19,7 @@ from dig.runtime.agent_errors import MOST_IN_ERROR, RECORDED_STACK, STACK, descr
 
 from .agent_instances import Seats
 from .call_errors import CalledOffError, is_stop
-from .calls import (
-    Call,
-    HookedCall,
-    RunAgent,
-    StreamedCall,
-    ToolCalls,
-    current_turn,
-    draw_session,
-)
+from .calls import Call, HookedCall, RunAgent, StreamedCall, ToolCalls, current_turn, draw_session
 from .capabilities import CAPABILITIES, HOOKED, RELIEVING, allowing, names_in
 from .context import current, enclosing, inside, notes, notes_about, report_usage, waiting
 from .guard import Guard, in_step

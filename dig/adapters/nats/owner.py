@@ -22,14 +22,7 @@ from nats.aio.msg import Msg
 
 from dig.errors import FencedError, WrongSequenceError
 
-from .connection import (
-    ANSWER_S,
-    Connection,
-    GaplessReader,
-    Message,
-    number,
-    sequence_of,
-)
+from .connection import ANSWER_S, Connection, GaplessReader, Message, number, sequence_of
 from .envelopes import Release
 from .figures import SessionFigures
 from .names import LAST, LAST_IN_SUBJECT, MSG_ID, Subjects, journal_headers, token_in, token_of

@@ -8,14 +8,7 @@ from contextlib import suppress
 from traceback import walk_tb
 from typing import Any, cast
 
-from agents import (
-    Agent,
-    AgentsException,
-    ItemHelpers,
-    MaxTurnsExceeded,
-    ModelResponse,
-    RunState,
-)
+from agents import Agent, AgentsException, ItemHelpers, MaxTurnsExceeded, ModelResponse, RunState
 from agents.run import DEFAULT_MAX_TURNS
 from agents.tool_context import ToolContext
 

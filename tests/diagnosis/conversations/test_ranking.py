@@ -11,13 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.diagnosis.conversations.explaining import explain
-from dig.diagnosis.conversations.flow import (
-    chain,
-    data_flow,
-    facts,
-    loops,
-    outcome,
-)
+from dig.diagnosis.conversations.flow import chain, data_flow, facts, loops, outcome
 from dig.diagnosis.conversations.ranking import Weights, rank
 from dig.diagnosis.conversations.reading import Conversation
 from dig.diagnosis.conversations.wording import FEATURES, features

@@ -10,13 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dig.diagnosis.stages.requests import (
-    Exemplar,
-    Requests,
-    cut_texts,
-    nearest,
-    read_exemplars,
-)
+from dig.diagnosis.stages.requests import Exemplar, Requests, cut_texts, nearest, read_exemplars
 from dig.errors import SettingsError
 from tests.diagnosis.conversations.talks import BRIDGES, TASK, history, read, talk
 

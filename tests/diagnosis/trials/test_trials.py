@@ -35,15 +35,7 @@ from dig.tasks.run.team_run import TeamRun
 from dig.traces.journal.journal import SIDE, Journal, read_side
 from dig.traces.journal.reader import TRACE, read_records
 from dig.traces.run import RecordedRun
-from tests.diagnosis.failed_runs import (
-    ANSWERED,
-    failed,
-    files,
-    hypothesis,
-    seat,
-    trace,
-    trying,
-)
+from tests.diagnosis.failed_runs import ANSWERED, failed, files, hypothesis, seat, trace, trying
 from tests.faults.forks import faulty
 
 DEFAULT = Goal.parse("default")

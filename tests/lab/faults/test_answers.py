@@ -10,13 +10,7 @@ import pytest
 
 from dig.errors import SettingsError
 from dig.faults.inject.fault_catalogue import KINDS
-from dig.lab.benchmark.answer_file import (
-    Answer,
-    Answers,
-    CausalStep,
-    RootCause,
-    read_answers,
-)
+from dig.lab.benchmark.answer_file import Answer, Answers, CausalStep, RootCause, read_answers
 
 ANSWERS = Answers(
     by="me",

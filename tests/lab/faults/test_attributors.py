@@ -14,17 +14,9 @@ import pytest
 from dig.diagnosis.case import Case
 from dig.errors import SettingsError
 from dig.faults.inject.fault_catalogue import KINDS
-from dig.graph.records import (
-    Record,
-    Run,
-)
+from dig.graph.records import Record, Run
 from dig.lab.benchmark.answer_file import Answer, Answers, read_answers
-from dig.lab.benchmark.attributing import (
-    ATTRIBUTORS,
-    attribute_all,
-    attributor,
-    of_candidates,
-)
+from dig.lab.benchmark.attributing import ATTRIBUTORS, attribute_all, attributor, of_candidates
 from dig.lab.benchmark.instances import FaultSet
 from dig.lab.benchmark.scores_answers import score
 from dig.show.document import Candidate, Evidence, Status

@@ -14,12 +14,7 @@ from dig.lab.benchmark.answer_file import Answer, Answers, CausalStep, RootCause
 from dig.lab.benchmark.attributing import FLOORS, attribute_all
 from dig.lab.benchmark.instances import FILES, TWIN, Entry, FaultSet, RunEnding
 from dig.lab.benchmark.scores_answers import METRICS, NO_HARM, ScoredRun, Scores, score
-from dig.lab.benchmark.scores_detectors import (
-    DetectorScores,
-    FaultFree,
-    SeenKind,
-    score_detectors,
-)
+from dig.lab.benchmark.scores_detectors import DetectorScores, FaultFree, SeenKind, score_detectors
 from dig.lab.benchmark.scores_healing import NO_ERRORS, ROWS, HealingScores, Pair, score_healing
 
 

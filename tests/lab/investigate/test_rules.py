@@ -21,13 +21,7 @@ from dig.lab.investigate.beliefs import (
 from dig.lab.investigate.controller import Course
 from dig.lab.investigate.investigation import investigate
 from dig.lab.investigate.rules import FAILED_CALLS, MORE_TRAFFIC, ServiceRules
-from dig.lab.investigate.snapshot import (
-    EntityRow,
-    EvidenceLine,
-    Snapshot,
-    Topology,
-    TopologyEdge,
-)
+from dig.lab.investigate.snapshot import EntityRow, EvidenceLine, Snapshot, Topology, TopologyEdge
 from tests.lab.investigate.worlds import FLASH_SALE, TYPES, world
 
 

@@ -10,14 +10,7 @@ from dig.diagnosis.attribution.structural import SignGroup
 from dig.diagnosis.case import Case, read_case
 from dig.diagnosis.causes import OUTCOME
 from dig.diagnosis.suspects import SUSPECTS
-from dig.lab.investigate.beliefs import (
-    Claim,
-    Fact,
-    LocalJudgement,
-    Message,
-    Packet,
-    complaint,
-)
+from dig.lab.investigate.beliefs import Claim, Fact, LocalJudgement, Message, Packet, complaint
 from dig.lab.investigate.controller import Course
 from dig.lab.investigate.investigation import investigate
 from dig.lab.investigate.run import MISSING, SPOILT, RunRules, RunWorld, blame_by_beliefs

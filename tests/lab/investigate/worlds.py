@@ -8,13 +8,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from dig.lab.investigate.beliefs import Alert, LocalJudgement, Packet
-from dig.lab.investigate.snapshot import (
-    EntityRow,
-    EvidenceLine,
-    Snapshot,
-    Topology,
-    TopologyEdge,
-)
+from dig.lab.investigate.snapshot import EntityRow, EvidenceLine, Snapshot, Topology, TopologyEdge
 
 FLASH_SALE = Path(__file__).parents[3] / "examples" / "flash-sale"
 

@@ -19,18 +19,7 @@ from dig.graph.records import Emit, End, IncidentRow, Record, Run, Start
 from dig.traces.interchange.imports import Imported, import_file
 from dig.traces.interchange.workflow_spans import _unquote
 
-from .span_files import (
-    AGENT,
-    MODEL,
-    PRODUCERS,
-    agent,
-    console,
-    otlp,
-    protobuf,
-    span,
-    store,
-    tool,
-)
+from .span_files import AGENT, MODEL, PRODUCERS, agent, console, otlp, protobuf, span, store, tool
 
 
 @pytest.fixture
