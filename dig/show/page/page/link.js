@@ -98,16 +98,9 @@ function number(parts, key, least = -Infinity, most = Infinity) {
 }
 
 function chosen(parts, model) {
-  const id = parts.get("id");
-  switch (parts.get("is")) {
-    case "finding":
-      return model.finding(id) ?? null;
-    case "agent":
-      return model.lane(id === "" ? null : id) ?? null;
-    case "event":
-    case "activation":
-      return model.node(id) ?? null;
-    default:
-      return null;
-  }
+  const id = parts.get("id"),
+    kind = parts.get("is");
+  if (kind === "finding") return model.finding(id) ?? null;
+  if (kind === "agent") return model.lane(id || null) ?? null;
+  return (["event", "activation"].includes(kind) && model.node(id)) || null;
 }
