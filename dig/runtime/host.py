@@ -31,10 +31,10 @@ LATE_OUTPUT, MOST_LATE = "late output", 200
 """The incident when an agent that was taken out still says something, and how much is kept."""
 
 
-def make_host(setup: Setup, monitor: Monitor) -> Host:
+def make_host(setup: Setup, monitor: Monitor, *, is_served: bool = False) -> Host:
     """Make the host of a run that begins now."""
-    host: Host = (type(setup).host_type or Host)(setup, monitor)
-    return host
+    host: Host | None = (special := type(setup).host_type) and special(setup, monitor)
+    return host or Host(setup, monitor, is_served=is_served)
 
 
 class Host:
@@ -47,9 +47,16 @@ class Host:
         budget: The budget of the run; ``None``: there is none.
     """
 
-    def __init__(self, setup: Setup, monitor: Monitor) -> None:
-        """Begin, before the first activation."""
-        self.monitor = monitor
+    def __init__(self, setup: Setup, monitor: Monitor, *, is_served: bool = False) -> None:
+        """Begin, before the first activation.
+
+        Args:
+            setup: The setup of the run.
+            monitor: Its monitor.
+            is_served: Whether the agents are in other processes, so that no view needs a copy of
+                its own, and nobody is here to ask for a result.
+        """
+        self.monitor, self._is_served = monitor, is_served
         self.notes: Mapping[str, str] = {}
         self.requests = TeamRequests(monitor)
         self._setup = setup
@@ -60,7 +67,7 @@ class Host:
         self._ended_by: str | None = None  # the activation whose error ends the run
         self._views: dict[str, dict[str, Pending]] = {}  # each agent's latest, by event
         self._looking: set[str] = set()  # agents that wait, and look again
-        self._tally = setup.tally(monitor)
+        self._tally = setup.tally(monitor, has_result=not is_served)
         budget = setup.policy.budget
         self.budget = None if budget is None else HostBudget(budget, monitor)
         self._exceeded: BudgetExceeded | None = None
@@ -114,6 +121,8 @@ class Host:
 
     def _shown_to(self, started: Started) -> tuple[Pending, ...]:
         """An agent's view of its inputs; a payload that the agent was shown is not copied again."""
+        if self._is_served:
+            return tuple(started.events)
         present = self.monitor.graph.present
         # Forget agents that have left: a session may have any number of them.
         if len(self._views) > len(present):

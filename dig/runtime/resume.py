@@ -86,6 +86,7 @@ class Resumption:
         completes: bool = False,
         remembers: bool = False,
         timing: Timing | None = None,
+        is_served: bool = False,
     ) -> None:
         """Begin with the first line; the further lines wait for `feed`.
 
@@ -100,6 +101,7 @@ class Resumption:
             remembers: Whether past activations are kept, for agents with a state of their own.
             timing: The clocks that time detectors after `go_live`; ``None``, and so for a session
                 that others are to resume: none are timed.
+            is_served: As for the host.
 
         Raises:
             TraceError: The first line cannot be read, or is damaged.
@@ -112,8 +114,9 @@ class Resumption:
         self._tape = RecordedRequests(self._reader.read(lines), name, again=again)
         self.setup = self._tape.fit(setup)
         self._driver = ReplayDriver(
-            self._tape, self.setup, sink=sink, completes=completes, timing=timing
-        )
+            self._tape, self.setup, sink=sink, completes=completes, timing=timing,
+            is_served=is_served,
+        )  # fmt: skip
         self.host, self.monitor = self._driver.host, self._driver.host.monitor
         self.clock, self.lines = self._driver.clock, self._driver.lines
         self._state = RewindState(self._driver, remembers=remembers)

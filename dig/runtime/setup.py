@@ -219,11 +219,12 @@ class Setup:
         """Whether the request of a record was the host's own."""
         return False
 
-    def tally(self, monitor: Monitor) -> Tally:
-        """Make the counter of effects for a run that begins now."""
+    def tally(self, monitor: Monitor, *, has_result: bool = True) -> Tally:
+        """Make the counter of effects for a run that begins now, and may have a result."""
         most = None if self.kept_records is None else MOST_FINDINGS
         tally = Tally(most=most, so_far=RunSoFar(monitor.graph))
-        monitor.follow(tally.so_far)
+        if has_result:
+            monitor.follow(tally.so_far)
         return tally
 
 

@@ -150,7 +150,10 @@ class Account:
                 if not row.get("error"):
                     self._fault("error lost", name)
                 continue
-            said = [(o["payload"], o["to"], o["type"]) for o in value["outputs"]]
+            said = [
+                (o.get("payload"), o.get("to", []), o.get("type", "message"))
+                for o in value.get("outputs", ())
+            ]
             if said and said[0][2] == "call" and known.isdisjoint(said[0][1]):
                 reason = f"no agent called {said[0][1][0]} is here"  # the session's own answer
                 said[0] = (reason, [agents[name]], "failure")

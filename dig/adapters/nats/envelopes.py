@@ -241,7 +241,7 @@ def decision_body(mail: Mail, value: object, error: BaseException | None, most: 
             raise DecisionError("a delivery policy is code, and cannot leave its process")
         if decision.usage is None and usage:
             decision = decision.model_copy(update={"usage": dict(usage)})
-        ended["value"] = plain(decision.model_dump())
+        ended["value"] = plain(decision.model_dump(exclude_defaults=True))
         body = dumps(ended).encode()
         if len(body) > most - ROOM:
             raise PayloadError(f"a decision of {len(body)} bytes; {most - ROOM} are the most")

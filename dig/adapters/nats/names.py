@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import time
+from functools import lru_cache
 
 from dig.errors import SettingsError
 
@@ -46,6 +47,7 @@ def check_session(name: str) -> str:
     return name
 
 
+@lru_cache(4096)
 def token_of(agent: str) -> str:
     """The subject token of an agent: every byte but letters, digits, `_` and `-` is `=XX`.
 

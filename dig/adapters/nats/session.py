@@ -399,7 +399,7 @@ class HeldSession:
 
     def due_s(self) -> float | None:
         """The moment of the next `tick`; ``None``: nothing is due."""
-        due = [self._monitor.next_deadline(), *self._again.values()]
+        due = [self._monitor.next_deadline(exact=False), *self._again.values()]
         due += [self._ends_s(running) for running in self._running.values()]
         due += [beat_s + self._terms.lost_s for beat_s in self._beats.values()]
         return min((moment for moment in due if moment is not None), default=None)
@@ -407,7 +407,7 @@ class HeldSession:
     def tick(self) -> None:
         """Do everything due, and start waiting agents."""
         now_s = self._clock()
-        due_s = self._monitor.next_deadline()
+        due_s = self._monitor.next_deadline(exact=False)
         if due_s is not None and micros(due_s) <= micros(now_s):
             self._ask(self._monitor.tick)
         for running in list(self._running.values()):

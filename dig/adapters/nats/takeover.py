@@ -128,7 +128,8 @@ class JournalFollower:
     def _feed(self, lines: list[bytes]) -> None:
         if self.resumption is None:
             name, setup = self._names.journal, self._setup(lines[0])
-            self.resumption = Resumption(lines, setup, name=name, sink=self.notes.record)
+            sink = self.notes.record
+            self.resumption = Resumption(lines, setup, name=name, sink=sink, is_served=True)
             lines = []
         self.resumption.feed(lines)
         for _, effect in self.resumption.effects:

@@ -82,6 +82,7 @@ class ReplayDriver:
         edit: RecordEdit | None = None,
         completes: bool = False,
         timing: Timing | None = None,
+        is_served: bool = False,
     ) -> None:
         """Begin with the first record.
 
@@ -95,6 +96,7 @@ class ReplayDriver:
                 the end of the run, as after a crash.
             timing: The clocks that time detectors once a host makes the requests; ``None``: none
                 are timed.
+            is_served: As for the host.
 
         Raises:
             ReplayError: The run cannot be driven again.
@@ -123,7 +125,7 @@ class ReplayDriver:
         except errors.RuleError as error:
             why = f"the monitor refuses it: {error}"
             raise errors.DivergenceError(0, encode(tape.run), why) from None
-        self.host = make_host(setup, monitor)
+        self.host = make_host(setup, monitor, is_served=is_served)
 
     def step(self) -> DrivenRequest | None:
         """Make the request behind the next record; ``None`` at the end of the run.
