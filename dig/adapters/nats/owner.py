@@ -178,9 +178,9 @@ class Owner:
 
     async def _answer_again(self, message: Msg) -> None:
         """Answer a client again, by the trace context of the problem."""
-        body = self._session.notes.by_context.get(message.data.decode("utf-8", "replace"))
-        if body is not None and message.reply:
-            await message.respond(body)
+        answer = self._session.notes.answers.get(message.data.decode("utf-8", "replace"))
+        if answer is not None and message.reply:
+            await message.respond(answer.body)
 
     # --- 4: append ---
 

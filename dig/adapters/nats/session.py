@@ -6,7 +6,7 @@ are made now or were driven again at a take-over.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,8 +19,10 @@ from dig._util.redaction import masking_logger
 from dig.errors import DecisionError, PayloadError, RawError, RequestError
 from dig.graph import records
 from dig.graph.chain import checksum
+from dig.graph.graph import InteractionGraph
 from dig.graph.records import Record, micros
 from dig.monitor.messages import Answered, Effect, Output, Over, Started, TakenOut, Wake
+from dig.monitor.sinks import Eviction
 from dig.runtime.agents import as_decision
 from dig.runtime.checkpoint import RunningActivation
 from dig.runtime.resume import Resumption
@@ -46,11 +48,8 @@ OWNER, LOST, REFUSED, BUSY, SKEW = "owner", "lost agent", "raw refused", "busy",
 RAW_LOST, DISCONNECTED = "raw lost", "disconnected"
 """The incidents of a session; `docs/machines.md` says what each means."""
 
-MOST_ANSWERS = 1_000
-"""The latest answers, for clients that missed theirs."""
-
-MOST_KEPT = 10_000
-"""The latest trace contexts, and activations."""
+MOST_ANSWERS = 256
+"""The latest answers, for clients that missed theirs: more than problems are open by default."""
 
 SKEW_S, SKEWED = 2.0, 3
 """How many seconds in how many messages, one after another, show that a clock is wrong."""
@@ -95,49 +94,44 @@ class RequestLines:
     cursor: int
 
 
-def remember(latest: OrderedDict[str, Any], key: str, value: Any, most: int = MOST_KEPT) -> None:
-    """Keep a value among the latest ones."""
-    latest[key] = value
-    if len(latest) > most:
-        latest.popitem(last=False)
-
-
 class Notes:
-    """The memory of a session, made from records alone, driven or new.
+    """The memory of a session, made from records alone, driven or new; a sink.
 
     Attributes:
         open: The open problems, each with the trace context by which its client knows it.
-        contexts: The trace contexts of the latest events, by id.
+        contexts: The trace contexts of events that agents may be shown, by id.
         fresh: The releases of answers since a caller took them.
-        answers: The latest releases of answers.
-        by_context: The latest releases of answers, by the trace context of the problem.
+        answers: The latest ones, by the trace context of the problem, or the number of the record.
         away: The agents that left, each with whether its heartbeat brings it back.
-        workers: The agents of the latest activations, by id.
         takeovers: The number of owners so far.
     """
 
     def __init__(self) -> None:
         """Begin before the first record."""
         self.open: dict[str, str | None] = {}
-        self.contexts: OrderedDict[str, str] = OrderedDict()
+        self.contexts: dict[str, str] = {}
         self.fresh: list[Release] = []
-        self.answers: deque[Release] = deque(maxlen=MOST_ANSWERS)
-        self.by_context: OrderedDict[str, bytes] = OrderedDict()
+        self.answers: dict[str, Release] = {}
         self.away: dict[str, bool] = {}
-        self.workers: OrderedDict[str, str] = OrderedDict()
         self.takeovers = 0
         self._accepted: dict[str, int] = {}  # the record by which an answer was accepted
         self._silent = ""
 
-    def record(self, record: Record) -> None:
-        """Take a record into account, as a sink."""
+    def reads(self, graph: InteractionGraph) -> None:
+        """Take the graph that the records make."""
+        self._graph = graph
+
+    def evicted(self, eviction: Eviction) -> None:
+        """Forget the contexts of events that no agent has any more."""
+        self.contexts = {e: text for e, text in self.contexts.items() if e in self._graph.live}
+
+    def __call__(self, record: Record) -> None:
+        """Take a record into account."""
         if isinstance(record, records.Emit):
             if record.by is None and record.type != "notice":
                 self.open[record.event] = record.traceparent
             if record.traceparent is not None:
-                remember(self.contexts, record.event, record.traceparent)
-        elif isinstance(record, records.Start):
-            remember(self.workers, record.activation, record.agent)
+                self.contexts[record.event] = record.traceparent
         elif isinstance(record, records.Deliver) and record.to is None:
             self._accepted[record.event] = record.t
         elif isinstance(record, records.Join):
@@ -158,9 +152,10 @@ class Notes:
             self._keep(record.t, {"problems": [], "asked": [detail["asked"]], "error": reason})
         elif record.what == records.REQUEST_FAILED and detail.get("event") in self.open:
             context = self.open.pop(detail["event"])
-            worker = self.workers.get(detail.get("activation", ""))
+            number = self._graph.history.activation(detail.get("activation", ""))
             reason = detail.get("error") or f"it ended by: {detail.get('how')}"
-            reason = f"{worker}: {reason}" if worker else reason
+            if number is not None:
+                reason = f"{self._graph.history.agent(number)}: {reason}"
             contexts = [context] if context else []
             body = {"problems": [detail["event"]], "asked": contexts, "error": reason}
             self._keep(record.t, body)
@@ -179,9 +174,9 @@ class Notes:
     def _keep(self, t: int, body: Mapping[str, Any]) -> None:
         release = answer_release(t, body)
         self.fresh.append(release)
-        self.answers.append(release)
-        for context in body["asked"]:
-            remember(self.by_context, context, release.body, MOST_ANSWERS)
+        self.answers |= dict.fromkeys(body["asked"] or [str(t)], release)
+        while len(self.answers) > MOST_ANSWERS:
+            del self.answers[next(iter(self.answers))]
 
 
 class HeldSession:
@@ -443,7 +438,8 @@ class HeldSession:
         Args:
             heads: The last sequence of each inbox, and the record that it came from.
         """
-        releases = [*map(self._activation, self._running.values()), *self.notes.answers]
+        answers = {release.t: release for release in self.notes.answers.values()}
+        releases = [*map(self._activation, self._running.values()), *answers.values()]
         # By number and not by equality: a later owner may be ahead already.
         missing = [r for r in releases if r.t > heads.get(r.token, (0, -1))[1]]
         return sorted(missing, key=lambda release: release.t)

@@ -128,8 +128,7 @@ class JournalFollower:
     def _feed(self, lines: list[bytes]) -> None:
         if self.resumption is None:
             name, setup = self._names.journal, self._setup(lines[0])
-            sink = self.notes.record
-            self.resumption = Resumption(lines, setup, name=name, sink=sink, is_served=True)
+            self.resumption = Resumption(lines, setup, name=name, sink=self.notes, is_served=True)
             lines = []
         self.resumption.feed(lines)
         for _, effect in self.resumption.effects:
