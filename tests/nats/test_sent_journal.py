@@ -90,6 +90,26 @@ def test_a_team_does_not_wait_for_a_server_that_hangs(
     assert verify(runs[-1] / TRACE).problems == []
 
 
+def test_the_end_of_a_run_does_not_wait_for_a_server_that_went_away(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The part that has not arrived is named at once."""
+    monkeypatch.setattr(sent_journal, "PATIENCE_S", 120.0)
+    wrapped = dig.wrap({"ada": len}, journal=url)
+    wrapped["ada"]("x")
+    for _ in range(200):
+        if pulled(url, tmp_path / "before"):
+            break
+        time.sleep(0.05)
+    os.kill(int(stored_pid(tmp_path)), signal.SIGKILL)
+    time.sleep(0.2)
+    wrapped["ada"]("y")
+    began = time.monotonic()
+    dig.unwrap(wrapped)
+    assert time.monotonic() - began < 60.0
+    assert "has not arrived" in caplog.text
+
+
 def test_a_program_that_ends_at_once_sends_all(url: str, tmp_path: Path) -> None:
     """The name of the server is looked up when Python begins no more threads for that."""
     script = "import dig, sys; dig.wrap({'ada': len}, journal=sys.argv[1])['ada']('x')"

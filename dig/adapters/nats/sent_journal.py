@@ -22,7 +22,7 @@ from dig.graph.chain import SealedLines
 from dig.graph.records import Record
 from dig.traces.journal.journal import describe_execution
 
-from .connection import Connection, connect, logger, public_url
+from .connection import REFUSED_S, Connection, connect, logger, public_url
 from .names import ABOUT, UNREPLAYABLE, Subjects, journal_headers
 from .owner import append, chunks
 from .session import RequestLines
@@ -52,6 +52,7 @@ class SentRun:
         self._names, self._url, self.journal = Subjects(side["execution"]), url, self
         self._lines, self._waiting = SealedLines(header), deque[RequestLines]()
         self._is_whole, self._is_closing = True, False
+        self._client: Connection | None = None
         self._thread = Thread(target=self._send, name="dig-journal", daemon=True)
         self._thread.start()
 
@@ -70,7 +71,9 @@ class SentRun:
             JournalError: A part of the trace has not arrived.
         """
         self.close()
-        self._thread.join(PATIENCE_S)
+        self._thread.join(REFUSED_S)
+        if self._client is None or self._client.is_connected:  # not for a server that went away
+            self._thread.join(PATIENCE_S)
         if self._thread.is_alive() or not self._is_whole:
             place = f"{self._names.journal} on {public_url(self._url)}"
             raise JournalError(f"the end of {place} has not arrived")
@@ -95,6 +98,7 @@ class SentRun:
         while client is None:
             try:
                 async with connect(self._url) as client:
+                    self._client = client
                     await make_streams(client, self._names, Storage(), of_session=False)
                     await self._store(client)
             except SettingsError as error:  # the server may come later
