@@ -29,7 +29,7 @@ from dig.adapters.nats.connection import Connection, connect
 from dig.adapters.nats.embedded import embed_server
 from dig.adapters.nats.names import MSG_ID, Subjects, consumer
 from dig.adapters.nats.ownership import read_key
-from dig.adapters.nats.serving import make_session
+from dig.adapters.nats.serving import KEEP, make_session
 from dig.adapters.nats.streams import Storage, make_bucket, make_inbox, make_streams
 from dig.detectors import standard, standard_healers
 from dig.runtime import Decision, NewEvent, Setup, View
@@ -40,7 +40,9 @@ from dig.adapters.nats.serving import serve_all
 from dig.runtime import Setup
 anyio.run(serve_all, sys.argv[1], sys.argv[2], 1000, Setup("bench", session=True))
 """
-SETUP = Setup("bench", session=True, detectors=standard, healers=standard_healers)
+SETUP = Setup(
+    "bench", session=True, keep=KEEP, detectors=standard, healers=standard_healers
+)  # fmt: skip
 
 
 @dataclass

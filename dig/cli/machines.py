@@ -138,6 +138,7 @@ def _setup(
     timeout_s: float,
 ) -> "Setup":  # fmt: skip
 
+    from dig.adapters.nats.serving import KEEP
     from dig.detectors import plugins, standard, standard_healers
     from dig.detectors.protocols import Healer
     from dig.detectors.settings_file import find_settings
@@ -156,9 +157,9 @@ def _setup(
         return {**ours, **plugins.healers()}
 
     return Setup(
-        session, session=True, limits=thresholds.limits, budget=thresholds.budget, ladder=True,
-        detectors=lambda: [*standard(), *plugins.detectors(named)], healers=healers,
-        policy=ruled, activation_timeout_s=timeout_s,
+        session, session=True, keep=KEEP, limits=thresholds.limits, budget=thresholds.budget,
+        ladder=True, detectors=lambda: [*standard(), *plugins.detectors(named)],
+        healers=healers, policy=ruled, activation_timeout_s=timeout_s,
     )  # fmt: skip
 
 

@@ -583,6 +583,7 @@ async def test_a_lost_connection_ends_the_wait_for_answers(
     """What a killed server did not answer is stored as soon as there is one again."""
     monkeypatch.setattr(connection, "ANSWER_S", 600.0)
     async with connect(server.url) as client:
+        client.js = client.jetstream(timeout=2.0)  # later attempts wait for no time but their own
         await make_bucket(client)
         os.kill(server.process.pid, signal.SIGSTOP)
         with anyio.fail_after(30):

@@ -94,9 +94,8 @@ async def make_inbox(client: Connection, names: Subjects, token: str, storage: S
     js = client.js
     info = await patiently(lambda: js.consumer_info(names.to, consumer(token)))
     if info is None:
-        await patiently(lambda: js.add_consumer(names.to, config))
         # A server ignores what it does not know, and a consumer without its filter reads all.
-        info = await patiently(lambda: js.consumer_info(names.to, consumer(token)))
+        info = await patiently(lambda: js.add_consumer(names.to, config))
     if info.config.filter_subject != config.filter_subject:
         raise SettingsError(f"{consumer(token)} of {names.to} reads {info.config.filter_subject}")
 
