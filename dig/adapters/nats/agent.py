@@ -33,8 +33,6 @@ from .contexts import current_context, trace_context
 from .envelopes import ROOM, Mail, decision_body, read_activation
 from .names import KIND, MSG_ID, TRACEPARENT, VERSION, Subjects, V, consumer, token_of
 
-_FAR = 3600.0
-
 WAIT_S = 5.0
 """Seconds after which an agent says that it waits for its session."""
 
@@ -111,9 +109,10 @@ class AgentPost:
 
     async def beat(self, beat_s: float) -> None:
         """Send heartbeats; the first has the agent join."""
+        name = self._name.encode("utf-8", "surrogatepass")
         while True:
             try:
-                await self._client.publish(self._names.beat(self._token), b"")
+                await self._client.publish(self._names.beat(self._token), name)
             except TROUBLE as error:
                 logger.debug("dig: no heartbeat: %s", error)
             await anyio.sleep(beat_s)
@@ -131,7 +130,7 @@ class AgentPost:
         try:
             if self._inbox is None:
                 self._inbox = await Puller(self._client, *self._consumer, 1).open()
-            for message in await self._inbox.read(1, _FAR):
+            for message in await self._inbox.read():
                 self._at_work = message
                 await self._answer(message)
                 await self._inbox.finish(message)

@@ -11,7 +11,6 @@ import asyncio  # noqa: TID251  nats-py runs on it alone
 import json
 import logging
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -293,7 +292,7 @@ class Puller:
         self._is_broken = self._is_nudged = False
         self._client, self._batch = client, batch
         self._subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}"
-        self._messages: deque[Msg] = deque()
+        self._messages: list[Msg] = []
         self._news: asyncio.Future[None] | None = None
         self._ordered, self._heard_s = 0, 0.0
         heartbeat, expires = (int(s * 1e9) for s in (HEARTBEAT_S, _FAR))
@@ -324,7 +323,7 @@ class Puller:
         self._is_nudged = True
         self._wake()
 
-    async def read(self, most: int = 256, wait_s: float = _FAR) -> list[Msg]:
+    async def read(self, wait_s: float = _FAR) -> list[Msg]:
         """The next messages, in order; none when the time is up.
 
         Raises:
@@ -341,7 +340,8 @@ class Puller:
                 break
             await self._wait(min(until_s - now_s, HEARTBEAT_S))
         self._is_nudged = False
-        return [self._messages.popleft() for _ in range(min(most, len(self._messages)))]
+        messages, self._messages = self._messages, []
+        return messages
 
     async def _wait(self, seconds: float) -> None:
         # Each message waits here once; a timer costs a fifth of a cancel scope.

@@ -84,12 +84,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def embed_server(runs: Path, port: int = 0) -> Iterator[str]:
+def embed_server(runs: Path) -> Iterator[str]:
     """Run a server with a store beside the runs, or use a running server.
 
     Args:
         runs: The directory of runs.
-        port: Its port; 0: a free one.
 
     Yields:
         Its address, with the token.
@@ -100,7 +99,7 @@ def embed_server(runs: Path, port: int = 0) -> Iterator[str]:
     if (url := stored_url(runs)) is not None:
         yield url
         return
-    program, port, token = find_server(), port or free_port(), secrets.token_hex(16)
+    program, port, token = find_server(), free_port(), secrets.token_hex(16)
     folder = url_file(runs).parent
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     store = str((folder / "store").absolute()).replace("\\", "\\\\").replace('"', '\\"')

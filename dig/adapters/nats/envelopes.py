@@ -26,7 +26,7 @@ from dig.runtime.agent_errors import describe
 from dig.runtime.agents import Decision, View, as_decision
 
 from .calls import FailedRequest
-from .names import CLIENT, EPOCH, KIND, MSG_ID, OUT, TRACEPARENT, VERSION, T, V
+from .names import CLIENT, EPOCH, KIND, MSG_ID, TRACEPARENT, VERSION, T, V
 
 ROOM = 64 * 1024
 """Bytes of the largest message that are left free for headers."""
@@ -171,11 +171,6 @@ def activation_release(
     text = f'{dumps(body)[:-1]},"events":[{",".join(shown)}]}}'
     named = (contexts.get(event.id) for event in view.events[: len(shown)])
     return Release(token, t, text.encode(), next(filter(None, named), None))
-
-
-def answer_release(t: int, body: Mapping[str, Any]) -> Release:
-    """Make the release of an answer, or of a failure, for a client."""
-    return Release(OUT, t, dumps(body).encode(), next(iter(body["asked"]), None))
 
 
 def _row(event: Pending) -> dict[str, Any]:

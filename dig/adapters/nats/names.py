@@ -66,19 +66,6 @@ def token_of(agent: str) -> str:
     )
 
 
-def agent_of(token: str) -> str | None:
-    """Find the agent of a subject token; ``None``: there is none."""
-    head, *parts = token.split("=")
-    try:
-        data = head.encode("ascii") + b"".join(
-            bytes([int(part[:2], 16)]) + part[2:].encode("ascii") for part in parts
-        )
-        agent = data.decode("utf-8", "surrogatepass")
-    except ValueError:
-        return None
-    return agent if agent and token_of(agent) == token else None
-
-
 def journal_headers(epoch: int, t: int, cursor: int, last: int) -> dict[str, str]:
     """The headers of a message of the journal.
 

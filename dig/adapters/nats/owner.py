@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskGroup
 from nats.aio.msg import Msg
 
@@ -149,10 +150,10 @@ class Owner:
             session.handle(sequence_of(message), token, headers, message.data, stored_s)
             lag = message.metadata.num_pending
             if self._turn.locked():  # what is stored by now is released before the whole batch
-                await anyio.sleep(0)
+                await anyio.lowlevel.checkpoint()
         beats, self._beats = self._beats, set()
-        for token in sorted(beats):
-            session.beat(token)
+        for agent in sorted(beats):
+            session.beat(agent)
         if self._clock.stood_s > self._told_s:
             outage_s, self._told_s = self._clock.stood_s - self._told_s, self._clock.stood_s
             session.incident(DISCONNECTED, {"down_s": round(outage_s, 3)})
@@ -174,7 +175,9 @@ class Owner:
     # --- signals ---
 
     async def _beat(self, message: Msg) -> None:
-        self._beats.add(token_in(message.subject))
+        agent = message.data.decode("utf-8", "surrogatepass")
+        if agent and token_of(agent) == token_in(message.subject):
+            self._beats.add(agent)
         if self._raw.puller is not None:
             self._raw.puller.nudge()
 

@@ -12,6 +12,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,18 +55,15 @@ async def read_key(client: Connection, names: Subjects) -> Key:
     Raises:
         nats.errors.Error: There is no answer.
     """
-    try:
-        message = await client.js.get_last_msg(f"KV_{OWNERS}", names.key)
-    except NotFoundError:
-        return Key()
-    return _key(message)
+    with suppress(NotFoundError):
+        return _key(await client.js.get_last_msg(f"KV_{OWNERS}", names.key))
+    return Key()
 
 
 def _key(message: Any) -> Key:
-    try:
+    says = None
+    with suppress(ValueError):
         says = json.loads(message.data or b"{}")
-    except ValueError:
-        says = {}
     return Key(int(message.seq), says if isinstance(says, dict) else {})
 
 

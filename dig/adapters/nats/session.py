@@ -37,10 +37,9 @@ from .envelopes import (
     Release,
     TellBody,
     activation_release,
-    answer_release,
     read_raw,
 )
-from .names import TRACEPARENT, agent_of, token_of
+from .names import OUT, TRACEPARENT, token_of
 
 logger = masking_logger("dig.nats")
 
@@ -48,8 +47,9 @@ OWNER, LOST, REFUSED, BUSY, SKEW = "owner", "lost agent", "raw refused", "busy",
 RAW_LOST, DISCONNECTED = "raw lost", "disconnected"
 """The incidents of a session; `docs/machines.md` says what each means."""
 
-MOST_ANSWERS = 256
-"""The latest answers, for clients that missed theirs: more than problems are open by default."""
+MOST_ANSWERS = 1_000
+"""The latest answers, for clients that missed theirs; more than an owner appends before it releases
+them, so that none is lost with it."""
 
 SKEW_S, SKEWED = 2.0, 3
 """How many seconds in how many messages, one after another, show that a clock is wrong."""
@@ -172,7 +172,7 @@ class Notes:
         )  # fmt: skip
 
     def _keep(self, t: int, body: Mapping[str, Any]) -> None:
-        release = answer_release(t, body)
+        release = Release(OUT, t, dumps(body).encode(), next(iter(body["asked"]), None))
         self.fresh.append(release)
         self.answers |= dict.fromkeys(body["asked"] or [str(t)], release)
         while len(self.answers) > MOST_ANSWERS:
@@ -365,10 +365,9 @@ class HeldSession:
             detail = {"from": token, "behind_s": round(behind_s, 3)}
             self._ask(lambda: self._monitor.incident(SKEW, detail))
 
-    def beat(self, token: str) -> None:
+    def beat(self, agent: str) -> None:
         """Note an agent's heartbeat; an absent agent joins, unless healing took the agent out."""
-        agent = agent_of(token)
-        if agent is None or self._monitor.is_over:
+        if self._monitor.is_over:
             return
         if agent not in self._monitor.graph.agents:
             if not self.notes.away.get(agent, True):
