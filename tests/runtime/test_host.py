@@ -41,3 +41,19 @@ def test_who_joins_and_whom_an_event_goes_to_must_be_names() -> None:
         monitor.redirect("e1", "ab")
     with pytest.raises(RequestError, match="must be strings other than"):
         monitor.join(7)  # type: ignore[arg-type]  # that is the point
+
+
+def test_a_served_run_copies_no_view_and_follows_nothing_for_a_result() -> None:
+    """Its agents are in other processes, and nobody asks for a result."""
+    monitor = Monitor(["ann"], clock=lambda: 0.0)
+    monitor_of_bus = Monitor(["ann"], clock=lambda: 0.0)
+    served, host = Host(Setup(), monitor, is_served=True), Host(Setup(), monitor_of_bus)
+    for each in (served, host):
+        each.monitor.inject(Output({"a": [1]}, ("ann",), "problem"))
+    shown = next(e for e in monitor.start("ann") if isinstance(e, Started))
+    copied = next(e for e in monitor_of_bus.start("ann") if isinstance(e, Started))
+    assert served.view(shown).events == host.view(copied).events
+    assert served.view(shown).events[0].payload is shown.events[0].payload
+    assert host.view(copied).events[0].payload is not copied.events[0].payload
+    assert served._tally.so_far.run is None
+    assert host._tally.so_far.run is not None

@@ -1,0 +1,48 @@
+"""What the monitor of a session remembers, without a network."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from dig.adapters.nats.envelopes import read_activation
+from dig.adapters.nats.names import KIND, TRACEPARENT, VERSION, V, child_context
+from dig.adapters.nats.session import HeldSession, Notes, Terms
+from dig.graph.chain import SealedLines
+from dig.graph.records import Record
+from dig.runtime.resume import Resumption
+
+from .harness import SETUP
+
+
+def test_the_contexts_of_consumed_events_are_forgotten() -> None:
+    """Each was kept for as long as 10,000 others, and each activation with it."""
+    setup = replace(SETUP, keep=0)
+    sealed, lines = SealedLines(setup.header()), list[bytes]()
+
+    def seal(record: Record) -> None:
+        lines.append(sealed.line(record))
+
+    setup.monitor(("editor",), float, seal)
+    notes = Notes()
+    resumption = Resumption(lines, setup, sink=notes, is_served=True)
+    resumption.feed()
+    session = HeldSession(resumption, notes, lambda: 0.0, 0, Terms())
+    contexts = [child_context(None) for _ in range(300)]
+    for number, context in enumerate(contexts, 1):
+        headers = {V: VERSION, TRACEPARENT: context}
+        problem = json.dumps({"payload": number}).encode()
+        session.handle(2 * number - 1, "client", {**headers, KIND: "problem"}, problem)
+        (release,) = session.take()[1]
+        mail = read_activation(release.body)
+        assert mail.contexts == {mail.view.events[0].id: context}
+        output = {"payload": number, "type": "solution", "final": True}
+        fates = [{"event": event.id, "fate": "consume"} for event in mail.view.events]
+        body = {"activation": mail.view.activation, "mark": mail.mark}
+        body["value"] = {"fates": fates, "outputs": [output]}  # type: ignore[assignment]
+        decision = json.dumps(body).encode()
+        session.handle(2 * number, "editor", {**headers, KIND: "decision"}, decision)
+        (answer,) = session.take()[1]
+        assert json.loads(answer.body)["answer"] == number
+    assert len(notes.contexts) < 50
+    assert list(notes.answers) == contexts
