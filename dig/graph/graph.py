@@ -165,7 +165,7 @@ class InteractionGraph(GraphState):
 
     def root_numbers(self, name: str) -> RangeSet:
         """The roots of an event or of an ended activation, as numbers for `root`."""
-        event = self.live.get(name) or self.seen_last.get(name)
+        event = self.live.get(name) or self.ended.by_id.get(name)
         if event is not None:
             return event.roots
         n = self.history.event(name)

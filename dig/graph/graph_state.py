@@ -14,7 +14,7 @@ from .problems import Problems
 from .records import Finish, Run
 from .state import ActivationState, AgentState, ClosedEvent, EventState, by_number
 
-NO_ACTIVATION = ActivationState("", "", (), (), 0)
+NO_ACTIVATION = ActivationState("", "", {}, 0)
 """Stands for the activation that ended last, as long as there is none."""
 
 
@@ -43,7 +43,6 @@ class GraphState:
         running: The activations in progress by id.
         live: The events that are not closed, by id.
         open: The events that are open work.
-        seen_last: The inputs of the activation that ended last, by id.
         lineage: The roots and sources that the outputs of the latest end inherit.
         source_rank: After an eviction: the number of sources below each old number that stay.
         outputs: The outputs of the latest end.
@@ -69,7 +68,6 @@ class GraphState:
         self.latest_provenance: Provenance | None = None
         self.source_rank: list[int] = []
         self.ended = NO_ACTIVATION
-        self.seen_last: dict[str, EventState] = {}
         self.lineage: tuple[RangeSet, RangeSet] = (NOTHING, NOTHING)
         self.present: dict[str, AgentState] = {}
         self.running: dict[str, ActivationState] = {}
@@ -82,7 +80,7 @@ class GraphState:
         Raises:
             KeyError: No event has this id.
         """
-        event = self.live.get(name) or self.seen_last.get(name)
+        event = self.live.get(name) or self.ended.by_id.get(name)
         if event is None:
             n = self.history.event_number(name)
             event = ClosedEvent(self.history, name, n, self.history.by(n))

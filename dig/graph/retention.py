@@ -64,7 +64,7 @@ def evict(
     del state.findings[:-MOST_FINDINGS]
     # All of these hold old numbers, or objects of evicted history.
     state.touched, state.latest_provenance = [], None
-    state.seen_last, state.ended, state.lineage = {}, NO_ACTIVATION, (NOTHING, NOTHING)
+    state.ended, state.lineage = NO_ACTIVATION, (NOTHING, NOTHING)
     return over
 
 

@@ -110,10 +110,9 @@ def _accept(state: GraphState, event: EventState) -> None:
 
 
 def _start(state: GraphState, record: records.Start, agent: AgentState) -> None:
-    inputs = tuple(agent.buffer.values())
-    activation = ActivationState(record.activation, agent.name, inputs, record.inputs, record.us)
+    activation = ActivationState(record.activation, agent.name, agent.buffer.copy(), record.us)
     activation.n = state.history.add_activation(
-        activation.id, agent.name, record.t, [*map(by_number, inputs)]
+        activation.id, agent.name, record.t, [*map(by_number, activation.inputs)]
     )
     agent.activation = state.running[activation.id] = activation
     state.problems.start(activation)
@@ -149,7 +148,6 @@ def _end(
     state.awaited = [*reversed(record.outputs)]  # the last is taken first
     state.problems.end(activation, record.us, has_error=record.error is not None)
     state.ended = activation
-    state.seen_last = dict(zip(activation.input_ids, activation.inputs, strict=True))
 
 
 def _solve(state: GraphState, activation: ActivationState, outputs: int) -> None:

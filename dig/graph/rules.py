@@ -134,8 +134,8 @@ def end(state: GraphState, record: records.End) -> tuple[ActivationState, dict[s
     if activation is None:
         _refuse(f"{record.activation!r} is not an activation in progress")
     fates = {fate.event: fate for fate in record.fates}
-    if len(fates) != len(record.fates) or not fates.keys() <= set(activation.input_ids):
-        names, inputs = [fate.event for fate in record.fates], activation.input_ids
+    if len(fates) != len(record.fates) or not fates.keys() <= activation.by_id.keys():
+        names, inputs = [fate.event for fate in record.fates], activation.by_id
         wrong = next(name for name in names if name not in inputs or names.count(name) > 1)
         _refuse(f"{wrong!r} has a second fate, or is no input of {activation.id!r}")
     if record.because is not None or record.cancelled:

@@ -94,7 +94,7 @@ class ActivationState:
 
     Attributes:
         id: Its id; n: its number in order of start; agent: its agent.
-        inputs: The events that it sees; input_ids: their ids.
+        inputs: The events that it sees; by_id: the same by id.
         consumed: The inputs that the activation consumed, system events left out, once it ended.
         is_progress: Whether the activation ended with an output, or with a fate other than `delay`.
         us_start: When it began, in microseconds.
@@ -103,17 +103,15 @@ class ActivationState:
     """
 
     __slots__ = (
-        "agent", "consumed", "id", "input_ids", "inputs", "is_progress", "n", "problems",
-        "us_start", "waits",
+        "agent", "by_id", "consumed", "id", "inputs", "is_progress", "n", "problems", "us_start",
+        "waits",
     )  # fmt: skip
 
-    def __init__(
-        self, name: str, agent: str, inputs: tuple[EventState, ...], ids: tuple[str, ...], us: int
-    ) -> None:
+    def __init__(self, name: str, agent: str, by_id: dict[str, EventState], us: int) -> None:
         self.id = name
         self.agent = agent
-        self.inputs = inputs
-        self.input_ids = ids
+        self.inputs = tuple(by_id.values())
+        self.by_id = by_id
         self.consumed: list[EventState] = []
         self.is_progress = False
         self.waits = False

@@ -242,7 +242,7 @@ class Holds:
         scopes = [scope_of(e) for e in graph.agents[agent].buffer if graph.event(e).by == SYSTEM]
         return any(s is None or s.when_shown(graph, concerned) == "now" for s in scopes)
 
-    def after_end(self, agent: str, inputs: Sequence[str], *, retry: bool) -> None:
+    def after_end(self, agent: str, inputs: Collection[str], *, retry: bool) -> None:
         """Have an agent started again after an activation, if there is reason to work.
 
         Args:

@@ -242,7 +242,7 @@ class Monitor:
         current = self.graph.running.get(activation)
         if current is None:
             raise RequestError(f"{activation!r} is no activation in progress")
-        fates, inputs = tuple(fates), current.input_ids
+        fates, inputs = tuple(fates), current.by_id
         copies, usage, error = self._sanitizer.ending(inputs, fates, tuple(outputs), usage, error)
         if because is not None or cancelled:
             try:
