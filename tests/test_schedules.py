@@ -52,6 +52,7 @@ def test_every_law_holds_whatever_fails(engine: str, count: int) -> None:
         (2011399, "simulator"),
         (2029701, "simulator"),
         (33281, "simulator"),
+        (7052, "simulator"),
     ],
 )
 def test_a_note_names_only_history_that_a_session_keeps(

@@ -210,7 +210,8 @@ class Recorder:
             pinned: The events about which everything stays, and the activations whose agent does.
         """
         self._write_all()  # a sink must have all records before it forgets any
-        pinned = frozenset((*pinned, *self.watch.awaited_ids()))
+        awaited = self.watch.awaited_ids() | self.relevance.awaited_ids()
+        pinned = frozenset(awaited.union(pinned))
         eviction = Eviction(self.graph.t, keep, pinned, self.graph.evict(keep, pinned))
         self.payloads.forget()
         self.watch.forget()

@@ -10,7 +10,7 @@ from typing import Literal
 from weakref import WeakSet
 
 from dig._util.ranges import RangeSet
-from dig.detectors.finding import Finding
+from dig.detectors.finding import Finding, texts_in
 from dig.detectors.mended import Mending
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Record
@@ -21,13 +21,13 @@ Showing = Literal["now", "later", "never"]
 class Scope:
     """The turns for the notes about one finding."""
 
-    __slots__ = ("__weakref__", "_has_sources", "_mending", "_number", "_subject")
+    __slots__ = ("__weakref__", "_has_sources", "_mending", "_number", "subject")
 
     def __init__(
         self, finding: Finding, mending: Mending, number: int, *, has_sources: bool
     ) -> None:
         """Begin; `number` is the finding's place in `mending`."""
-        self._subject = finding.subject
+        self.subject = finding.subject
         self._mending = mending
         self._number = number
         self._has_sources = has_sources
@@ -44,7 +44,7 @@ class Scope:
             return "never"
         if not self._has_sources:
             return "now"
-        sources = graph.sources_about(self._subject)
+        sources = graph.sources_about(self.subject)
         open_sources = graph.problems.unanswered_sources(sources) if sources else None
         if not open_sources:
             return "never"
@@ -75,6 +75,10 @@ class Relevance:
         self._scopes.add(scope)
         self.is_used = True
         return scope
+
+    def awaited_ids(self) -> set[str]:
+        """The events and activations in the subjects of findings with notes still to be shown."""
+        return {text for scope in self._scopes for text in texts_in(scope.subject)}
 
     def look(self, record: Record) -> None:
         """Note the latest record of the graph."""

@@ -107,6 +107,10 @@ def test_what_a_detector_will_speak_of_is_not_gone_before(monkeypatch: pytest.Mo
     assert [row.detail["who"] for row in rows(stage.sink, "incident")] == ["detector OE"]
     assert [row.subject for row in rows(stage.sink, "finding")] == [{"event": "e1"}]
     stage.give()
+    assert stage.graph.knows("e1")  # a note about it is still to be read
+    for agent in stage.graph.agents:
+        stage.turn(agent)
+    stage.give()
     assert not stage.graph.knows("e1")
 
 
