@@ -9,7 +9,8 @@ from __future__ import annotations
 import gc
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count, islice
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Protocol
@@ -17,10 +18,12 @@ from typing import Any, Protocol
 import anyio
 
 from dig.adapters import Mode
+from dig.detectors import standard, standard_healers
+from dig.monitor.monitor import Monitor
 
 from . import wrap, wrap_langgraph
 from .measure import Table
-from .peers import ELEVEN, PAPER, messages
+from .peers import ELEVEN, LIMITS, PAPER, _ring, messages
 
 Counts = Counter[CodeType]
 
@@ -88,6 +91,23 @@ def by_function(counts: Counts, units: int = 100) -> list[tuple[str, float]]:
     return [(name, number / units) for name, number in names.most_common()]
 
 
+def grown(events: int, agents: int, units: int = 2_000) -> int:
+    """The bytecodes of a message after so many events, round a ring of so many agents."""
+    clock, names = count(), [f"agent-{n}" for n in range(agents)]
+    monitor = Monitor(
+        names, clock=lambda: next(clock) / 1000, limits=LIMITS, detectors=standard(),
+        healers=standard_healers(),
+    )  # fmt: skip
+    turns = _ring(monitor, names)
+    _pass_on(turns, events)
+    return total(_run(lambda number: _pass_on(turns, number), units), units)
+
+
+def _pass_on(turns: Iterator[None], number: int) -> None:
+    for _ in islice(turns, number):
+        pass
+
+
 MESSAGES = {
     "message, thirteen patterns, journal": messages(is_kept=True),
     "message, the first eleven, journal": messages(ELEVEN, is_kept=True),
@@ -112,6 +132,9 @@ def bytecodes(quick: bool = False) -> Table:
             rows.append((name, f"{total(counted(work, units), units):,}"))
         except ImportError:
             rows.append((name, "not installed"))
+    for events, agents in () if quick else ((1_000, 20), (1_000_000, 20), (1_000_000, 1_000)):
+        name = f"message, thirteen patterns, after {events:,} events, {agents:,} agents"
+        rows.append((name, f"{grown(events, agents):,}"))
     where = by_function(counted(messages(is_kept=True), units), units)[:40]
     rows += [(f"  {name}", f"{number:,.0f}") for name, number in where]
     return Table(f"Bytecodes, Python {sys.version.split()[0]}", ("", "bytecodes"), rows)

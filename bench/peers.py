@@ -7,7 +7,7 @@ says what a hold adds to a message that costs what it costs there, not who is be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from pathlib import Path
@@ -43,14 +43,14 @@ LIMITS = Limits(stall_factor=5, late_window_s=10, loop_limit=5, livelock_turns=2
 """As the commands, the bus and wrapped sessions have them: every pattern is active."""
 
 
-def _ring(monitor: Monitor) -> Iterator[None]:
+def _ring(monitor: Monitor, names: Sequence[str] = NAMES) -> Iterator[None]:
     """Pass a message round a ring for ever, one hold at a time."""
-    monitor.inject(Output({"text": TEXT}, NAMES[:1]))
+    monitor.inject(Output({"text": TEXT}, names[:1]))
     for turn in count():
-        effects = monitor.start(NAMES[turn % len(NAMES)])
+        effects = monitor.start(names[turn % len(names)])
         current = next(effect for effect in effects if isinstance(effect, Started))
         fates = (Fate(current.events[0].id, "consume"),)
-        output = Output({"text": TEXT, "turn": turn}, (NAMES[(turn + 1) % len(NAMES)],))
+        output = Output({"text": TEXT, "turn": turn}, (names[(turn + 1) % len(names)],))
         monitor.end(current.activation, fates, (output,))
         yield
 

@@ -47,7 +47,7 @@ class RepeatedMessage(Detector):
         self._ended: ActivationState | None = None  # the latest with an output
         self._inputs: tuple[int, ...] | None = None  # what it consumed
         self._counted: set[_Message] = set()  # what it has said
-        self._said: dict[_Message, _Count] = {}  # what its agent has said
+        self._of_agent: dict[_Message, _Count] = {}  # the messages of its agent
         self._messages: dict[str, dict[_Message, _Count]] = {}  # by agent, the latest last
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
@@ -61,7 +61,7 @@ class RepeatedMessage(Detector):
         if record.by is not None and self._ended is not graph.ended:
             self._ended = graph.ended
             self._inputs = self._contents.of_inputs(graph.ended.consumed)
-            self._said = self._messages.setdefault(base_name(graph.ended.agent), {})
+            self._of_agent = self._messages.setdefault(base_name(graph.ended.agent), {})
             self._counted.clear()
         content = self._contents.note(graph, record)
         if content is None or self._inputs is None or record.by is None:
@@ -75,7 +75,7 @@ class RepeatedMessage(Detector):
         if message in self._counted:
             return ()
         self._counted.add(message)
-        messages, limit = self._said, self._limit
+        messages, limit = self._of_agent, self._limit
         before, last = messages.pop(message, (0, ""))
         n = before + 1
         messages[message] = n, event.id
