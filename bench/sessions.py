@@ -29,7 +29,8 @@ from dig.adapters.nats.connection import Connection, connect
 from dig.adapters.nats.embedded import embed_server
 from dig.adapters.nats.names import MSG_ID, Subjects, consumer
 from dig.adapters.nats.ownership import read_key
-from dig.adapters.nats.serving import KEEP, make_session
+from dig.adapters.nats.serving import make_session
+from dig.adapters.nats.session import KEEP
 from dig.adapters.nats.streams import Storage, make_bucket, make_inbox, make_streams
 from dig.detectors import standard, standard_healers
 from dig.runtime import Decision, NewEvent, Setup, View

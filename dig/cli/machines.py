@@ -138,7 +138,7 @@ def _setup(
     timeout_s: float,
 ) -> "Setup":  # fmt: skip
 
-    from dig.adapters.nats.serving import KEEP
+    from dig.adapters.nats.session import KEEP
     from dig.detectors import plugins, standard, standard_healers
     from dig.detectors.protocols import Healer
     from dig.detectors.settings_file import find_settings

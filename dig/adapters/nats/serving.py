@@ -27,9 +27,6 @@ from .ownership import UNRESUMABLE, read_key
 from .streams import Storage, list_journals, make_bucket, make_streams
 from .takeover import REBUILDS, Attendant, Service, SetupOf
 
-KEEP = 50
-"""The closed records that the monitor of a session keeps: it is read in its journal alone."""
-
 AFTER = "comes after"
 """The first incident of a session that takes the place of another one."""
 

@@ -51,6 +51,9 @@ MOST_ANSWERS = 1_000
 """The latest answers, for clients that missed theirs; more than an owner appends before it releases
 them, so that none is lost with it."""
 
+KEEP = 50
+"""The closed records that the monitor of a session keeps: it is read in its journal alone."""
+
 SKEW_S, SKEWED = 2.0, 3
 """How many seconds in how many messages, one after another, show that a clock is wrong."""
 
