@@ -45,4 +45,13 @@ def test_the_contexts_of_consumed_events_are_forgotten() -> None:
         (answer,) = session.take()[1]
         assert json.loads(answer.body)["answer"] == number
     assert len(notes.contexts) < 50
-    assert list(notes.answers) == contexts
+    assert list(notes.by_context) == contexts
+
+
+def test_answers_to_problems_with_the_same_context_are_all_kept() -> None:
+    """Until it is known to be released, each is owed to an inbox."""
+    notes = Notes()
+    for t in (3, 5):
+        notes._keep(t, {"problems": [], "asked": ["a context"], "error": "busy"})
+    assert [release.t for release in notes.answers.values()] == [3, 5]
+    assert [release.t for release in notes.by_context.values()] == [5]

@@ -183,7 +183,7 @@ class Owner:
 
     async def _answer_again(self, message: Msg) -> None:
         """Answer a client again, by the trace context of the problem."""
-        answer = self._session.notes.answers.get(message.data.decode("utf-8", "replace"))
+        answer = self._session.notes.by_context.get(message.data.decode("utf-8", "replace"))
         if answer is not None and message.reply:
             await message.respond(answer.body)
 

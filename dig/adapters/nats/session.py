@@ -104,7 +104,8 @@ class Notes:
         open: The open problems, each with the trace context by which its client knows it.
         contexts: The trace contexts of events that agents may be shown, by id.
         fresh: The releases of answers since a caller took them.
-        answers: The latest ones, by the trace context of the problem, or the number of the record.
+        answers: The latest ones, by the number of the record.
+        by_context: The latest ones, by the trace context of the problem, which several may share.
         away: The agents that left, each with whether its heartbeat brings it back.
         takeovers: The number of owners so far.
     """
@@ -114,7 +115,8 @@ class Notes:
         self.open: dict[str, str | None] = {}
         self.contexts: dict[str, str] = {}
         self.fresh: list[Release] = []
-        self.answers: dict[str, Release] = {}
+        self.answers: dict[int, Release] = {}
+        self.by_context: dict[str, Release] = {}
         self.away: dict[str, bool] = {}
         self.takeovers = 0
         self._accepted: dict[str, int] = {}  # the record by which an answer was accepted
@@ -177,9 +179,11 @@ class Notes:
     def _keep(self, t: int, body: Mapping[str, Any]) -> None:
         release = Release(OUT, t, dumps(body).encode(), next(iter(body["asked"]), None))
         self.fresh.append(release)
-        self.answers |= dict.fromkeys(body["asked"] or [str(t)], release)
-        while len(self.answers) > MOST_ANSWERS:
-            del self.answers[next(iter(self.answers))]
+        self.answers[t] = release
+        self.by_context |= dict.fromkeys(body["asked"], release)
+        for latest in (self.answers, self.by_context):
+            while len(latest) > MOST_ANSWERS:
+                del latest[next(iter(latest))]  # type: ignore[arg-type]
 
 
 class HeldSession:
@@ -440,8 +444,8 @@ class HeldSession:
         Args:
             heads: The last sequence of each inbox, and the record that it came from.
         """
-        answers = {release.t: release for release in self.notes.answers.values()}
-        releases = [*map(self._activation, self._running.values()), *answers.values()]
+        answers = self.notes.answers.values()
+        releases = [*map(self._activation, self._running.values()), *answers]
         # By number and not by equality: a later owner may be ahead already.
         missing = [r for r in releases if r.t > heads.get(r.token, (0, -1))[1]]
         return sorted(missing, key=lambda release: release.t)
