@@ -15,20 +15,13 @@ names, payloads and times give the same file.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from dig._util.files import open_file, read_file
 from dig.errors import RecordError, TraceError, trace_errors
-from dig.graph.behaviour import (
-    MARKS,
-    ActivationEnd,
-    ActivationStart,
-    Behaviour,
-    BehaviourStep,
-    Generation,
-)
+from dig.graph.behaviour import MARKS, ActivationEnd, ActivationStart, Behaviour, Generation
 from dig.graph.records import FATES
 from dig.traces.journal.durable_files import write_output
 from dig.traces.journal.reader import read_graph
@@ -113,22 +106,23 @@ class _Reader:
     """Reads steps in order, and refuses references to later steps."""
 
     def __init__(self) -> None:
-        self.steps: list[BehaviourStep] = []
+        self.steps: list[Generation | ActivationStart | ActivationEnd] = []
         self._events = 0
         self._agents = 0
         self._inputs: list[tuple[int, ...]] = []  # by activation
         self._ended: set[int] = set()
 
     def add(self, row: dict[str, Any]) -> None:
-        readers: dict[str, Callable[[dict[str, Any]], BehaviourStep]] = {
-            "event": self._event, "activation": self._activation, "end": self._end,
-        }  # fmt: skip
-        reader = next((reader for key, reader in readers.items() if key in row), None)
-        if reader is None:
-            raise RecordError(f"it has none of the keys {', '.join(readers)}")
-        self.steps.append(reader(row))
+        if "event" in row:
+            self.steps.append(self._event(row))
+        elif "activation" in row:
+            self.steps.append(self._activation(row))
+        elif "end" in row:
+            self.steps.append(self._end(row))
+        else:
+            raise RecordError("it has none of the keys event, activation, end")
 
-    def _event(self, row: dict[str, Any]) -> BehaviourStep:
+    def _event(self, row: dict[str, Any]) -> Generation:
         self._expect(row["event"], f"e{self._events}")
         self._events += 1
         marks = row.get("marks", [])
@@ -140,7 +134,7 @@ class _Reader:
             return Generation(origin, None, tuple(marks))
         return Generation("agent", self._number(origin, "v", len(self._inputs)), tuple(marks))
 
-    def _activation(self, row: dict[str, Any]) -> BehaviourStep:
+    def _activation(self, row: dict[str, Any]) -> ActivationStart:
         self._expect(row["activation"], f"v{len(self._inputs)}")
         agent = self._number(row.get("agent"), "a", self._agents + 1)
         self._agents = max(self._agents, agent + 1)
@@ -153,7 +147,7 @@ class _Reader:
         self._inputs.append(numbers)
         return ActivationStart(agent, numbers)
 
-    def _end(self, row: dict[str, Any]) -> BehaviourStep:
+    def _end(self, row: dict[str, Any]) -> ActivationEnd:
         number = self._number(row["end"], "v", len(self._inputs))
         if number in self._ended:
             raise RecordError(f"{row['end']} has ended already")

@@ -245,15 +245,11 @@ export class App {
   }
 
   setAxis(axis) {
-    this._anew(() => {
-      this.view.axis = axis;
-    });
+    this._anew({ axis });
   }
 
   toggleFold() {
-    this._anew(() => {
-      this.view.folded = !this.view.folded;
-    });
+    this._anew({ folded: !this.view.folded });
     this.say(
       this.view.folded
         ? `${counted(this.layout.axis.folds.length, "fold")}.`
@@ -266,7 +262,7 @@ export class App {
     const { view, layout } = this;
     const before = layout.axis;
     const ends = [view.from, view.place(view.width)].map((place) => before.moment(place));
-    change();
+    Object.assign(view, change);
     layout.reset();
     view.measured = null;
     if (view.fitted) view.fit();

@@ -1,7 +1,7 @@
 // A diagnosis: its candidates, the way by which the failure went on, and what was tried.
 
 import { buttonOf, h } from "./dom.js";
-import { rows, section } from "./pieces.js";
+import { rows, section, table } from "./pieces.js";
 
 /** The diagnosis that came with a report, as a section; nothing if there is none. */
 export function whyItFailed(app) {
@@ -32,19 +32,12 @@ function between(links) {
 }
 
 function tried(changes) {
-  const heads = ["with it", "without", "change"];
-  return h("table.tried",
-    h("thead", h("tr", ...heads.map((text) => h("th", { text })))),
-    h("tbody",
-      changes.map((one) =>
-        h("tr",
-          h("td", { text: dots(one.good, one.of) }),
-          h("td", { text: dots(one.unchanged_good, one.unchanged_of) }),
-          h("td", { text: `${one.verdict}: ${one.says}` }),
-        ),
-      ),
-    ),
-  );
+  const rows = changes.map((one) => [
+    dots(one.good, one.of),
+    dots(one.unchanged_good, one.unchanged_of),
+    `${one.verdict}: ${one.says}`,
+  ]);
+  return table("tried", ["with it", "without", "change"], rows);
 }
 
 /** A dot a run, filled if it was good; read aloud as numbers. */

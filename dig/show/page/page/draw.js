@@ -77,11 +77,7 @@ export class Painter {
     drawOutages(this);
     drawMoment(this);
     drawMeasured(this);
-    Object.assign(this.drawn, {
-      ...edges,
-      events: this.inSight.length,
-      isDense: this.isDense,
-    });
+    Object.assign(this.drawn, edges, { events: this.inSight.length, isDense: this.isDense });
   }
 
   /** The first lane above the others, which are scrolled below it. */

@@ -51,9 +51,7 @@ export class Filters {
     return {
       agents: model.lanes.slice(1).map((lane) => [lane.id, lane.id, lane.activations.length]),
       types: [...model.types].map(([type, n]) => [type, type, n]),
-      worths: Object.entries(weighed(model.findings))
-        .filter(([, n]) => n)
-        .map(([one, n]) => [one, one, n]),
+      worths: Object.entries(weighed(model.findings)).map(([one, n]) => [one, one, n]),
       patterns: [...patterns].map(([pattern, n]) => [pattern, pattern, n]),
       fates: FATES.map((fate, i) => [i, fate, fates[i]]),
     };

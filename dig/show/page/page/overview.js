@@ -4,7 +4,7 @@ import { note } from "./acts.js";
 import { buttonOf, h, Panel, para, refill, svg } from "./dom.js";
 import { FATES } from "./model.js";
 import { whyItFailed } from "./diagnosis.js";
-import { factsOf } from "./pieces.js";
+import { factsOf, table } from "./pieces.js";
 import { number, seconds, weighed } from "./words.js";
 
 const MOST_EDGES = 300;
@@ -44,9 +44,7 @@ export class Overview extends Panel {
       "on its clock": seconds(model.us),
       findings: model.findings.length,
       ...Object.fromEntries(
-        Object.entries(weighed(model.findings))
-          .filter(([, n]) => n)
-          .map(([one, n]) => [one === "silenced" ? one : `${one}s`, n]),
+        Object.entries(weighed(model.findings)).map(([one, n]) => [one === "silenced" ? one : `${one}s`, n]),
       ),
       "healing steps": model.heals.length,
       ...Object.fromEntries(fates.map((n, i) => [`${FATES[i]} edges`, n])),
@@ -127,29 +125,16 @@ export class Overview extends Panel {
   }
 
   _agents() {
-    const { app } = this,
-      { model } = app;
-    const total = Math.max(1, model.us);
-    const row = (lane) =>
-      h("tr",
-        h("td", app.link(lane)),
-        [
-          number(lane.turns),
-          `${Math.round((100 * lane.busyUs) / total)} %`,
-          number(lane.waits),
-          number(lane.events.length),
-        ].map((text) => h("td", { text })),
-      );
-    return h("table.agents",
-      h("thead",
-        h("tr",
-          ["agent", "turns", "busy", "waited", "sent"].map((text) =>
-            h("th", { scope: "col", text }),
-          ),
-        ),
-      ),
-      h("tbody", model.lanes.slice(1).map(row)),
-    );
+    const { model } = this.app,
+      total = Math.max(1, model.us);
+    const rows = model.lanes.slice(1).map((lane) => [
+      this.app.link(lane),
+      number(lane.turns),
+      `${Math.round((100 * lane.busyUs) / total)} %`,
+      number(lane.waits),
+      number(lane.events.length),
+    ]);
+    return table("agents", ["agent", "turns", "busy", "waited", "sent"], rows);
   }
 }
 

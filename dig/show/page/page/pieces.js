@@ -30,6 +30,13 @@ export function rows(all, make) {
   );
 }
 
+/** A table: the names of its columns, and the cells of each row, which are texts or elements. */
+export function table(kind, heads, all) {
+  const head = heads.map((text) => h("th", { scope: "col", text }));
+  const body = all.map((cells) => h("tr", cells.map((cell) => h("td", cell))));
+  return h(`table.${kind}`, h("thead", h("tr", head)), h("tbody", body));
+}
+
 /** The number of items that a list leaves out. */
 export function more(all) {
   return all.length > MOST_ROWS

@@ -1,7 +1,7 @@
 // The run beside its twin: a second picture below the first, along the same time. What both have is
 // drawn once, in the first; in the second it is only said, up to the first difference.
 
-import { $ } from "./dom.js";
+import { $, put } from "./dom.js";
 import { Painter } from "./draw.js";
 import { pill } from "./draw_frame.js";
 import { line } from "./glyphs.js";
@@ -48,13 +48,7 @@ export class Twin {
   paint() {
     const { app, view, painter } = this;
     this._fit();
-    Object.assign(view, {
-      from: app.view.from,
-      scale: app.view.scale,
-      axis: app.view.axis,
-      folded: app.view.folded,
-      cleaned: app.view.cleaned,
-    });
+    for (const key of ["from", "scale", "axis", "folded", "cleaned"]) view[key] = app.view[key];
     if (this.layout.axis !== app.layout.axis) this.layout.reset();
     if (painter.theme !== app.painter.theme) painter.recolour(app.painter.theme);
     painter.paint();
@@ -69,12 +63,8 @@ export class Twin {
     const { clientWidth, clientHeight } = painter.canvas.parentElement;
     view.width = clientWidth;
     view.height = clientHeight;
-    for (const [key, size] of [
-      ["width", clientWidth],
-      ["height", clientHeight],
-    ])
-      if (painter.canvas[key] !== Math.round(size * ratio))
-        painter.canvas[key] = Math.round(size * ratio);
+    const [width, height] = [clientWidth, clientHeight].map((size) => Math.round(size * ratio));
+    put(painter.canvas, { width, height });
     const { order, hidden } = this.app.view,
       shown = new Set(order.map((lane) => lane.id)),
       isFolded = ({ id }) => this.app.model.lane(id) && !shown.has(id);

@@ -38,11 +38,11 @@ export function rank(finding) {
   return WORTHS.indexOf(worth(finding));
 }
 
-/** The number of findings of each worth. */
+/** The number of findings of each worth that some have, the worst first. */
 export function weighed(findings) {
   const counts = Object.fromEntries(WORTHS.map((one) => [one, 0]));
   for (const one of findings) counts[worth(one)] += 1;
-  return counts;
+  return Object.fromEntries(Object.entries(counts).filter(([, n]) => n));
 }
 
 export function number(n) {
