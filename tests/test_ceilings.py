@@ -27,7 +27,7 @@ LINES = {
     "lab": 9_224,
     "monitor": 2_176,
     "runtime": 4_647,
-    "show": 5_655,
+    "show": 5_650,
     "tasks": 2_859,
     "traces": 7_206,
 }
