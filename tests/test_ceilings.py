@@ -21,7 +21,7 @@ LINES = {
     "adapters": 12_385,
     "cli": 2_712,
     "detectors": 6_330,
-    "diagnosis": 6_755,
+    "diagnosis": 6_795,
     "faults": 1_225,
     "graph": 2_657,
     "lab": 9_224,

@@ -8,11 +8,14 @@ from dig._util.text import counted, name
 from dig.detectors.siblings import WORDS
 
 from .analysis import Occurrence, RunAnalysis
+from .traits import Norm, Trait
 
 LEAST_KNOWN = 12
 """With fewer answers of peers, nothing is unusual."""
 RARE = 0.04
 """The largest share of peers that may do the same as an unusual agent."""
+FAR = 1.5
+"""An unusual number is so many times the largest of peers, or so small a part of the smallest."""
 
 
 def find_odd_siblings(analysis: RunAnalysis, *mechanisms: str) -> Iterator[Occurrence]:
@@ -28,20 +31,41 @@ def find_odd_siblings(analysis: RunAnalysis, *mechanisms: str) -> Iterator[Occur
 def find_rare_results(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """An agent made something rare among peers with the same inputs."""
     for trait in analysis.traits.about(_RESULTS.__contains__):
-        norm, answer = analysis.norm_for(trait.agent), str(trait.answer)
-        total, alike = norm.answer_count(trait.question), norm.count(trait.question, answer)
-        # One more of each is counted, so that a few answers of peers make no result rare.
+        norm = analysis.norm_for(trait.agent)
+        total, alike = norm.answer_count(trait.question), norm.count_like(trait)
+        # One more of each is counted, so that a few answers of peers make no act rare.
         share = (alike + 1) / (total + 2)
         if total < LEAST_KNOWN or share > RARE:
             continue
-        respect, types = trait.question
-        deed = f"{name(trait.activation)} {_RESULTS[respect].format(answer=answer, types=types)}"
+        if not isinstance(trait.answer, str) and not _is_far(trait, norm):
+            continue
         yield Occurrence(
-            agent=trait.agent, t=trait.t, activation=trait.activation,
-            says=f"{deed}; of {counted(total, 'like act')} of peers {alike} did so",
+            agent=trait.agent, t=trait.t, says=_sentence(trait, alike, total),
+            activation=trait.activation, event=trait.event,
             part=0.5 + 0.5 * (1 - share / RARE),
         )  # fmt: skip
 
 
-_RESULTS = {"makes": "made {answer} of {types}", "about": "made of {types} work about {answer}"}
-"""The respects about the results of an agent, in words."""
+def _is_far(trait: Trait, norm: Norm) -> bool:
+    assert not isinstance(trait.answer, str)
+    if trait.answer > FAR * norm.maximum(trait.question) + 0.001:
+        return True
+    return trait.answer < norm.minimum(trait.question) / FAR - 0.001
+
+
+_RESULTS = {
+    "makes": "{place} made {answer} of {about}",
+    "outputs": "{place} made {answer:.0f} events of {about}",
+    "said": "{place}, a {about}, was said {answer}",
+    "about": "{place} made of {about} work about {answer}",
+    "amount": "{place}, a {about}, has {answer:.2f} for each element",
+    "profile": "{place}, a {about}, has amounts {answer:.2f} apart from those of others",
+}
+"""The respects about what an agent made, in words."""
+
+
+def _sentence(trait: Trait, alike: int, total: int) -> str:
+    respect, *about = trait.question
+    place = name(trait.event or trait.activation)
+    deed = _RESULTS[respect].format(place=place, answer=trait.answer, about=", ".join(about))
+    return f"{deed}; of {counted(total, 'like act')} of peers {alike} did so"

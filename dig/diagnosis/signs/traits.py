@@ -150,6 +150,15 @@ class Norm:
         team, own = self._team.words, self._own.words
         return team.get(question, _NO_WORDS)[answer] - own.get(question, _NO_WORDS)[answer]
 
+    def count_like(self, trait: Trait) -> int:
+        """Count the answers equal to a trait's; of numbers, all at least as far out."""
+        question, answer = trait.question, trait.answer
+        if isinstance(answer, str):
+            return self.count(question, answer)
+        values, own = self._team.numbers.get(question, ()), self._own.numbers.get(question, ())
+        above = len(values) - bisect_left(values, answer) - len(own) + bisect_left(own, answer)
+        return min(above, bisect_right(values, answer) - bisect_right(own, answer))
+
     def median(self, question: Question) -> float:
         """Return the median of the numbers given for a question; 0 without any."""
         return self._ranked_at(question, self.answer_count(question) // 2)
@@ -185,6 +194,7 @@ def list_traits(
         parts: The parts of its task; ``None``: nothing reads its payloads.
         payloads: The facts about its payloads.
     """
+    first_sent: dict[tuple[str, int], str] = {}
     is_open = any(isinstance(e.payload, Mapping) for e in run.events.values() if e.agent)
     for activation in run.activations.values():
         if activation.end is None or activation.has_failed:
@@ -192,8 +202,8 @@ def list_traits(
         used = [event for event in run.inputs(activation) if not event.final]
         types, outputs = join_types(event.type for event in used), run.outputs(activation)
         yield from _activation_traits(run, activation, activation.end, types, outputs)
-        if is_open:
-            yield from _shape_traits(payloads, outputs)
+        for event in outputs:
+            yield from _payload_traits(payloads, activation, event, first_sent, is_open)
         if parts is not None:
             yield from _content_traits(parts, payloads, activation, used, outputs, types)
     yield from _delivery_traits(run)
@@ -213,7 +223,7 @@ def _activation_traits(
     run: RecordedRun, activation: RecordedActivation, end: End, types: str,
     outputs: list[RecordedEvent],
 ) -> Iterator[Trait]:  # fmt: skip
-    """The length of an activation, the fate of each input, and the sort of the outputs.
+    """The length of an activation, the fate of each input, and the sort and number of outputs.
 
     Args:
         run: The run.
@@ -229,16 +239,38 @@ def _activation_traits(
             fate = activation.fates.get(event.id, "delay")
             yield Trait(("fate", event.type), fate, agent, end.t, name, event.id)
     yield Trait(("makes", types), join_types(map(_label, outputs)), agent, end.t, name)
+    yield Trait(("outputs", types), float(len(outputs)), agent, end.t, name)
 
 
-def _shape_traits(payloads: PayloadFacts, outputs: Iterable[RecordedEvent]) -> Iterator[Trait]:
-    """The keys of each output's payload."""
-    for event in outputs:
-        payload = payloads.read(event)
-        if payload is not None:
-            keys = ",".join(sorted(payload)) if isinstance(payload, Mapping) else "other"
-            question, agent, by = ("shape", _label(event)), str(event.agent), str(event.by)
-            yield Trait(question, keys, agent, event.t, by, event.id)
+def _about(
+    respect: str, answer: str | float, activation: RecordedActivation, event: RecordedEvent
+) -> Trait:
+    question, agent = (respect, _label(event)), activation.agent
+    return Trait(question, answer, agent, event.t, activation.id, event.id)
+
+
+def _payload_traits(
+    payloads: PayloadFacts, activation: RecordedActivation, event: RecordedEvent,
+    first_sent: dict[tuple[str, int], str], is_open: bool,
+) -> Iterator[Trait]:  # fmt: skip
+    """The shape of the payload of an event, and repetition.
+
+    Args:
+        payloads: The facts about payloads.
+        activation: The activation that generated it.
+        event: The event.
+        first_sent: The first event with a content, by agent and content; it is added to.
+        is_open: Whether the run has payloads that can be read.
+    """
+    payload = payloads.read(event)
+    content = payloads.content(event)
+    if content is None:
+        return
+    if is_open:
+        keys = ",".join(sorted(payload)) if isinstance(payload, Mapping) else "other"
+        yield _about("shape", keys, activation, event)
+    first = first_sent.setdefault((activation.agent, content), event.id)
+    yield _about("said", "first now" if first == event.id else "before", activation, event)
 
 
 def _content_traits(
