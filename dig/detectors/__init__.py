@@ -9,8 +9,8 @@
 - `run_so_far`, `five_answers`: a run as far as it was followed, and the five answers about it;
   `tallies`: what the former sums up;
 - `headline`, `mended`: the sentence about a failed request, and mended findings;
-  `answers`: these as data; `answer_facts`: what they have in common; `involved`: the third of
-  them; `advice`: the last two.
+  `answers`: these as data; `answer_facts`: what they have in common; `facts`: the list of causes
+  and effects that they are taken from; `advice`: the last two.
   `rings`: rings of agents;
   `holders`: agents with work in front of them where nothing moves.
 - `interventions`, `notes`: the means of healing, and notes to agents; `ladder`: the common part of

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dig._util.text import counted, cut, join_clauses, name, one_line
 from dig.graph.records import base_name
 from dig.graph.words import MOST_NAMED, REMARK, action_text, actions_text, moment
 
-from .answers import Grade, InvolvedAgent
+from .answers import Grade
 from .describe import pattern_title
-from .headline import acting_agent
-from .involved import Involved
+from .error_causes import cause_of
+from .facts import FactList
+from .headline import MODEL_CALLS, acting_agent, list_agents
 from .tallies import FailedTurns
 
 LOOPS = ("ER", "LOOP", "LIVELOCK")
 """The patterns of agents that go on and on."""
+
+Step = tuple[str, str]
+"""What to do, and a command."""
 
 MOST_SPENT = 10**15
 """A sum of a foreign monitor may be any number."""
@@ -26,7 +30,7 @@ MOST_SPENT = 10**15
 UNSEEN = "because agents miscounted, which the monitor cannot see"
 
 
-class Advice(Involved):
+class Advice(FactList):
     """Writes the deeds of the monitor and the effect, and a next step with a command."""
 
     def _monitor(self, grade: Grade) -> tuple[str, bool | None]:
@@ -41,12 +45,15 @@ class Advice(Involved):
             deed = actions_text(kind, number, to, len(self._team))
             if number == 1:
                 deed = action_text(rows[0], len(self._team), kind)
+            relieved = [a for a, end in run.cancelled.items() if "in its place" in str(end.error)]
+            if kind == "reassign" and relieved:
+                deed = f"gave the work of {list_agents(relieved)} to {list_agents(to)}"
             deeds.append(f"{when} {deed}" if deeds else f"{when.capitalize()} the monitor {deed}")
         effect, has_helped = self._effect(grade)
         is_whole = self._score.get("complete") is True
         notes = [row.about for row in run.heals.get(REMARK, ()) if isinstance(row.about, Mapping)]
         if any(about.get("pattern") in ("ET", "FAIL") for about in notes) and is_whole:
-            effect = f"None of the answer's parts is missing, as its note feared. {effect}"
+            effect = f"Its note, that a part may be missing, was needless: none is. {effect}"
         return f"{join_clauses(deeds)}. {effect}", has_helped
 
     def _effect(self, grade: Grade) -> tuple[str, bool | None]:
@@ -77,7 +84,8 @@ class Advice(Involved):
             account = f"By its own account {unmended} mended{early}."
             return f"{account} Yet the answer covers all, and is wrong {reason}.", False
         if run.came_after or run.is_noted or (run.finish and run.finish.outcome == "submitted"):
-            return "That was not enough: the answer that was accepted is bad.", False
+            lack = "lacks a part" if self._is_short else "is bad"
+            return f"That was not enough: the answer that was accepted {lack}.", False
         if run.finish is None and self._state != "cut off":
             return "No answer has come since.", None
         return "That did not help: no answer came after it.", False
@@ -90,7 +98,7 @@ class Advice(Involved):
             return f"It was not there: this was read after the run{unseen}."
         if run.limit:
             author = self._speaker(run.answer)
-            entry = f"`{name(author)}`" if author else "its entry agent"
+            entry = f"`{name(author)}`" if author in self._team else "its entry agent"
             turn = f"gave {entry} one turn more, which brought what there was"
             last = f", and {turn}" if run.partial else ""
             if self._origin and "handed back no answer" in self._origin.says:
@@ -113,50 +121,20 @@ class Advice(Involved):
 
     # --- what to do next ---
 
-    def _next(self, grade: Grade, who: list[InvolvedAgent]) -> tuple[str, str]:
-        """The next step, and a command with `RUN` for the path."""
-        run = self._run
-        if self._waits:
-            return self._next_of_wait()
-        if grade == "open":
-            return "Follow it", "digmon view RUN"
-        if self._state == "cut off" and run.finish is None and not self._session:
-            return "Let it go on where it stopped", "digmon run --resume RUN"
-        if self._cause.get("says"):
-            return f"Mend the cause: {self._cause['says']}", "digmon why RUN --try"
-        # Only the result of a run of a task has the numbers of its findings.
-        has_result = bool(self._tallies and run.recorded) and not self._session
-        if self._is_short and "ET" in self._tallies and has_result:
-            agent = next(iter(self._tallies["ET"].agents), "the agent")
-            says = f"Let `{name(agent)}` wait for {self._awaited_by(agent) or 'all parts'}"
-            if {*self._tallies["ET"].open_work} == {agent}:
-                says = f"Let `{name(agent)}` use all that is in front of it before it answers"
-            for failing in [a for a in self._run.failed if a in self._tallies["ET"].open_work]:
-                says = f"Mend `{name(failing)}`, whose turns failed, so that its work gets done"
-            for holder, losses in [*self._losses.items()][:1]:
-                work = f"{self._lost_text(losses)}, which `{name(holder)}` lost,"
-                says = f"Give {work} to another agent; waiting would not help"
-            for holder, number in self._count_lost().most_common(1):
-                work = f"the {counted(number, 'message')} that `{name(holder)}` had when it left"
-                says = f"Give {work} to another agent; waiting would not bring them back"
-            says += "; then mend the counting, which stays wrong" if self._mistakes else ""
-            return says, "digmon why RUN --good findings.ET==0 --try"
-        return (
-            self._next_of_answer(who)
-            or self._next_of_failure(has_result)
-            or self._next_of_healed(grade, has_result)
-            or self._next_of_rest(grade)
-        )
+    def _next(self, grade: Grade) -> tuple[str, str]:
+        """The next step of the first fitting case, and a command with `RUN` for the path."""
+        self._grade = grade
+        kind = self._root.kind if self._root else ""
+        cases = (Advice._answer_person, Advice._go_on, *_CASES.get(kind, _LACKING), *_REST)
+        return next(filter(None, (case(self) for case in cases)))
 
-    def _awaited_by(self, agent: str) -> str:
-        """The agents with open work at an early answer of an agent; empty: none but itself."""
-        early = self._tallies.get("ET")
-        agents = [a for a, _ in early.open_work.most_common(MOST_NAMED)] if early else []
-        return join_clauses([f"`{name(other)}`" for other in agents if other != agent])
+    # Runs that go on, or that can.
 
-    def _next_of_wait(self) -> tuple[str, str]:
+    def _answer_person(self) -> Step | None:
+        if not self._waits:
+            return None
         agent, turn = name(self._waits[0][0]), self._waits[0][1]
-        question, command = self._question(turn), f"digmon show RUN {shlex.quote(name(turn))}"
+        question, command = self._question(turn), _show(turn)
         answer = self._run.asks.get(turn, {}).get("answer")
         if question:
             means = f" ({one_line(answer)})" if isinstance(answer, str) else ""
@@ -165,27 +143,84 @@ class Advice(Involved):
         first = "Give" if self._waiting else "Ask again, and give"
         is_private = self._private and self._run.asks.get(turn)
         why = "its question is left out" if is_private else "no question is recorded"
-        says = f"{first} `{agent}` what it waits for; {why}, so see its input"
-        return says, command
+        return f"{first} `{agent}` what it waits for; {why}, so see its input", command
 
-    def _next_of_answer(self, involved: list[InvolvedAgent]) -> tuple[str, str] | None:
-        """The next step after a wrong answer."""
-        worst = self._mistakes[0] if self._mistakes else {}
-        counts = worst.get("counts")
-        if counts and not self._is_short:
-            event, says = next(iter(counts.items()))
-            agents = f"`{name(worst['agent'])}`"
-            if len(self._mistakes) > 1:
-                agents = self._list_miscounting(is_short=True)
-            failing = [f"`{agent.agent}`" for agent in involved if agent.agent in self._failing()]
-            more = f"; then {join_clauses(failing)}, whose turns failed" if failing else ""
-            example = f"`{name(worst['agent'])}` {one_line(says)}"
-            text = f"Mend the counting of {agents}{more}. The largest miscount: {example}"
-            return text, f"digmon show RUN {shlex.quote(name(event))}"
-        if worst.get("origins") and "activation" in worst and not self._is_short:
-            turn = shlex.quote(name(worst["activation"]))
-            says = f"Let `{name(worst['agent'])}` add the counts of each part once; its sum"
-            return f"Do not use the answer. {says}", f"digmon show RUN {turn}"
+    def _go_on(self) -> Step | None:
+        says = self._cause.get("says")
+        if self._grade == "open":
+            return "Follow it", "digmon view RUN"
+        if self._is_gone and not self._session:
+            return "Let it go on where it stopped", "digmon run --resume RUN"
+        return (f"Mend the cause: {says}", "digmon why RUN --try") if says else None
+
+    # An answer that lacks work, or is wrong.
+
+    def _give_again(self) -> Step | None:
+        """Give work to another agent: work thrown away, or lost with a departure."""
+        if not self._is_lacking:
+            return None
+        for holder, number in self._count_lost().most_common(1):
+            work = f"the {counted(number, 'message')} that `{name(holder)}` had when it left"
+            says = f"Give {work} to another agent; waiting would not bring them back"
+            return self._with_goal(says)
+        for holder, losses in self._losses.items():
+            work = f"{self._lost_text(losses)}, which `{name(holder)}` lost,"
+            return self._with_goal(f"Give {work} to another agent; waiting would not help")
+        return None
+
+    def _let_wait(self) -> Step | None:
+        root, early = self._root, self._tallies.get("ET")
+        if early is None or (root and root.agent in self._injected and root.kind != "ET"):
+            return None
+        agent = next(iter(early.agents), "the agent")
+        agents = [other for other, _ in early.open_work.most_common() if other != agent]
+        awaited = f"all {len(agents)} others" if len(agents) > MOST_NAMED else list_agents(agents)
+        says = f"Let `{name(agent)}` wait for {awaited or 'all parts'}"
+        if not self._is_lacking:
+            is_left = self._session and agents and root and root.kind == "ET"
+            return (f"{says}; its turns", _show(agents[0])) if is_left else None
+        if {*early.open_work} == {agent}:
+            says = f"Let `{name(agent)}` use all that is in front of it before it answers"
+        for failing in [agent for agent in self._run.failed if agent in early.open_work]:
+            says = f"Mend `{name(failing)}`, whose turns failed, so that its work gets done"
+        return self._with_goal(says)
+
+    def _with_goal(self, says: str) -> Step:
+        """The step, and a command to try changes until no answer comes too early."""
+        says += "; then mend the counting, which stays wrong" if self._mistakes else ""
+        return says, "digmon why RUN --good findings.ET==0 --try"
+
+    @property
+    def _is_lacking(self) -> bool:
+        return self._is_short and "ET" in self._tallies and self._has_result
+
+    @property
+    def _has_result(self) -> bool:
+        """Whether the result of a run of a task has the numbers of its findings."""
+        return bool(self._tallies and self._run.recorded) and not self._session
+
+    def _mend_counting(self) -> Step | None:
+        worst = self._mistakes[0]
+        if self._is_short or not worst["counts"]:
+            return None
+        event, says = next(iter(worst["counts"].items()))
+        agents = f"`{name(worst['agent'])}`"
+        if len(self._mistakes) > 1:
+            agents = self._list_miscounting(is_short=True)
+        failing = [f"`{name(agent)}`" for agent in self._failing]
+        more = f"; then {join_clauses(failing)}, whose turns failed" if failing else ""
+        example = f"`{name(worst['agent'])}` {one_line(says)}"
+        text = f"Mend the counting of {agents}{more}. The largest miscount: {example}"
+        return text, _show(event)
+
+    def _add_once(self) -> Step | None:
+        worst = self._mistakes[0]
+        if self._is_short or not worst["origins"] or "activation" not in worst:
+            return None
+        says = f"Let `{name(worst['agent'])}` add the counts of each part once; its sum"
+        return f"Do not use the answer. {says}", _show(worst["activation"])
+
+    def _find_wrong_count(self) -> Step | None:
         if self._score.get("rmse") and not (self._is_short and self._run.limit):
             return "Find the cause", f"digmon why RUN --good score.rmse==0{self._try}"
         return None
@@ -194,156 +229,210 @@ class Advice(Involved):
     def _try(self) -> str:
         return " --try" if self._can_try else ""
 
+    # Turns that failed, or were called off.
+
+    @property
     def _failing(self) -> dict[str, FailedTurns]:
         """The agents with failed turns and without substitutes."""
         failed = self._run.failed.items()
-        return {name(agent): turns for agent, turns in failed if agent not in self._recovered}
+        return {agent: turns for agent, turns in failed if agent not in self._recovered}
 
-    def _next_of_failure(self, has_result: bool) -> tuple[str, str] | None:
-        """The next step after a failed turn, or at a limit of a budget."""
-        run, origin = self._run, self._origin
-        origin = origin if origin and origin.stage == "request" else None
-        if self._stopper:
-            return self._next_of_called_off(self._stopper)
-        if origin and has_result and len(run.failed) == 1:
-            agent, turns = next(iter(run.failed.items()))
-            if agent in self._injected:
-                says = f"The fault of `{name(agent)}` was put in on purpose: see what saves the run"
-                return says, f"digmon why RUN{self._try}"
-            if turns.number > 1:
-                return f"Find out why `{name(agent)}` fails", f"digmon why RUN{self._try}"
-        if origin and origin.activation:
-            turn = shlex.quote(name(origin.activation))
+    def _see_put_in(self) -> Step | None:
+        root = self._root
+        if root is None or root.agent not in self._injected:
+            return None
+        fault = f"the fault of `{name(root.agent)}` was put in on purpose"
+        says = f"Do not use the answer: {fault}"
+        if self._grade == "good":
+            mended = ", and mended" if self._run.heals else ""
+            says = f"Nothing must be done: {fault}{mended}"
+        elif not self._run.counts["answered"]:
+            says = f"{fault[0].upper()}{fault[1:]}"
+        return f"{says}; where it acted", _show(
+            self._put_in_place(root.agent) or root.turn or root.agent
+        )
+
+    def _mend(self) -> Step | None:
+        """Mend the agent behind a failed request, or else the agent with most failed turns."""
+        run, root, origin = self._run, self._root, self._origin
+        if origin and origin.activation and origin.stage == "request":
             failing = acting_agent(run.graph, origin.activation) if run.graph else None
             culprit = f"`{name(failing)}`" if failing else "the agent"
+            tool = origin.error.partition("Error running tool ")[2].partition(":")[0]
+            culprit = f"the tool `{name(tool)}` of {culprit}" if tool else culprit
             request = "" if self._private else run.unanswered.get(origin.event, "")
             again = f", then ask “{request}” again" if request and self._session else ""
-            return f"Mend {culprit}{again}; its failed turn", f"digmon show RUN {turn}"
-        for agent, turns in self._failing().items():
-            command = f"digmon show RUN {shlex.quote(name(turns.activation))}"
-            is_answered = self._origin and self._origin.stage == "answer"
-            if is_answered and run.answer is not None and not self._score:
-                says = f"Do not rely on the answer. Mend `{agent}`, and ask again; its failed turn"
-                return says, command
-            if self._is_mended(turns):
-                says = f"Nothing has to be done for this answer. If `{agent}` fails again, mend it"
-                return f"{says}; its {'first ' * (turns.number > 1)}failed turn", command
-            return f"Mend `{agent}`: see its {'first ' * (turns.number > 1)}failed turn", command
-        if run.limit and not self._tallies:
-            return self._next_at_limit()
-        return None
+            says = _cure(failing or "", origin.error, culprit)
+            again = "" if "ask again" in says.lower() else again
+            return f"{says}{again}; its failed turn", _show(origin.activation)
+        if root is None or root.kind != "error":
+            return None
+        turns, agent = run.failed[root.agent], f"`{name(root.agent)}`"
+        first, command = "first " * (turns.number > 1), _show(root.turn)
+        is_answered = self._origin and self._origin.stage == "answer"
+        if is_answered and run.answer is not None and not self._score:
+            says = f"The answer lacks the work of {agent}: do not rely on that part."
+            cure = _cure(root.agent, turns.error)
+            again = "" if "ask again" in cure.lower() else ", and ask again"
+            return f"{says} {cure}{again}; its failed turn", command
+        if self._is_mended(turns):
+            says = f"Nothing has to be done for this answer. If {agent} fails again, mend it"
+            return f"{says}; its {first}failed turn", command
+        return f"{_cure(root.agent, turns.error)}: see its {first}failed turn", command
 
     def _is_mended(self, turns: FailedTurns) -> bool:
         """Whether a request has its answer, and the agent of failed turns went on after them."""
         run = self._run
         ends = (end for agent, end in run.latest.items() if run.failed.get(agent) is turns)
-        is_answered = run.answer is not None and run.counts["answered"] == run.counts["requests"]
+        number = run.counts["answered"] + run.counts["again"]
+        is_answered = run.answer is not None and number == run.counts["requests"]
         is_whole = not (self._origin or self._is_short or self._mistakes or run.partial)
         return is_answered and is_whole and all(end.error is None for end in ends)
 
-    def _next_of_called_off(self, agent: str) -> tuple[str, str]:
-        turn = shlex.quote(name(self._called_off[agent].activation))
+    def _ask_again(self) -> Step | None:
+        agent = self._stopper or next(iter(self._called_off), "")
+        if not agent or (self._tallies and not self._stopper):
+            return None
         says = f"See why `{name(agent)}` did not come to an end, or give it more time"
+        command = _show(self._called_off[agent].activation)
         if self._reason(agent):
             says = f"Ask `{name(agent)}` again, if that is still wanted ({self._reason(agent)})"
-            return f"{says}; the turn that was called off", f"digmon show RUN {turn}"
-        return f"{says}, before you ask again; its turn", f"digmon show RUN {turn}"
+            return f"{says}; the turn that was called off", command
+        return f"{says}, before you ask again; its turn", command
 
-    def _next_at_limit(self) -> tuple[str, str]:
-        """The next step where a budget stopped the team: more money, or a better last turn."""
-        run, origin = self._run, self._origin
+    # Limits, rings and standstills.
+
+    def _raise_limit(self) -> Step | None:
+        """More money, or a better last turn."""
+        run = self._run
+        if not run.limit or self._tallies:
+            return None
         setting = f"`{name(self._limit.get('limit'))} = {name(self._limit.get('most'))}`"
         setting += f" of the budget (`[budget]` or `budget=`) {_enough(self._limit)}".rstrip()
         ended = [agent for agent in self._team if agent in run.latest]
         last = max(ended, key=lambda agent: run.latest[agent].us, default="")
-        if origin is None or not last:
-            if agent := self._slowest:
-                turn = shlex.quote(name(run.longest[agent][1]))
-                says = f"Raise {setting}, or make `{name(agent)}` quicker; its longest turn"
-                return says, f"digmon show RUN {turn}"
-            for agent in self._by_cost[:1]:
-                says = f"Raise {setting}, or see what `{name(agent)}` did"
-                return says, f"digmon show RUN {shlex.quote(name(agent))}"
-            return f"Raise {setting}", "digmon show RUN"
-        says = f"Raise {setting}, or let `{name(last)}` answer with what it has"
-        if self._rings:
-            says = f"Let `{name(last)}` answer with what it has; more would only make it go on"
-        turn = shlex.quote(name(run.latest[last].activation))
-        return f"{says}; its last turn", f"digmon show RUN {turn}"
+        if self._origin and last:
+            says = f"Raise {setting}, or let `{name(last)}` answer with what it has"
+            if self._rings:
+                says = f"Let `{name(last)}` answer with what it has; more would only make it go on"
+            return f"{says}; its last turn", _show(run.latest[last].activation)
+        if agent := self._slowest:
+            says = f"Raise {setting}, or make `{name(agent)}` quicker; its longest turn"
+            return says, _show(run.longest[agent][1])
+        for agent in self._by_cost[:1]:
+            if agent in run.dearest:
+                says = f"Raise {setting}, or see why `{name(agent)}` needed most; its dearest turn"
+                return says, _show(run.dearest[agent][1])
+            return f"Raise {setting}, or see what `{name(agent)}` did", _show(agent)
+        return f"Raise {setting}", "digmon show RUN"
 
-    def _next_of_healed(self, grade: Grade, has_result: bool) -> tuple[str, str] | None:
-        """The next step after a run with healing."""
-        goal = f"findings.{next(iter(self._tallies))}==0" if has_result else ""
-        holder = self._holders[0] if self._holders else None
-        if not self._run.heals or grade == "bad":
+    def _leave_healed(self) -> Step | None:
+        """After a run with healing."""
+        goal = f"findings.{next(iter(self._tallies))}==0" if self._has_result else ""
+        if not self._run.heals or self._grade == "bad":
             return None
-        if holder and holder.end:
-            turn, agent = name(holder.end.activation), name(holder.agent)
-            says = f"Nothing must be done. No reason is recorded why `{agent}` let its work lie"
-            if holder.agent in self._injected:
-                says = f"Nothing must be done: the fault of `{agent}` was put in on purpose, and"
-                return f"{says} mended; its turn", f"digmon show RUN {shlex.quote(turn)}"
-            return f"{says}; the input of that turn", f"digmon show RUN {shlex.quote(turn)}"
-        if not goal or all(agent in self._injected for agent in self._tally_agents()):
-            put_in = "the failure was put in on purpose, and it was mended"
-            return (f"Nothing must be done: {put_in}.", "") if goal else None
+        root = self._root
+        if root and root.kind == "lying" and root.turn:
+            says = f"Nothing must be done. No reason is recorded why `{name(root.agent)}` let its"
+            return f"{says} work lie; the input of that turn", _show(root.turn)
+        if not goal:
+            return None
         says = "Nothing must be done. To find the cause of what was healed"
         return says, f"digmon why RUN --good {goal} --try"
 
-    def _tally_agents(self) -> list[str]:
-        return [agent for tally in self._tallies.values() for agent in tally.agents]
-
-    def _next_of_rest(self, grade: Grade) -> tuple[str, str]:
-        run = self._run
-        for ring in [ring for ring in self._rings if self._last_words(ring.agents)][:1]:
-            agents = join_clauses([f"`{name(agent)}`" for agent in ring.agents])
+    def _leave_ring(self) -> Step | None:
+        for ring in [ring for ring in self._rings if self._last_words(ring.agents)]:
+            agents = list_agents(ring.agents)
             speaker = self._repeating(ring.agents)
             says = f"Give the round of {agents} a way out; a higher limit helps only if it would"
-            command = f"digmon show RUN {shlex.quote(name(speaker))}"
             words = self._words_of(speaker) if self._count_said(speaker) > 1 else ""
             see = f"See why `{name(speaker)}` said {words}" if words else ""
             see = see or f"All that `{name(speaker)}` said"
-            return f"{says} ever come to an end. {see}", command
-        if run.finish and run.finish.outcome == "timeout" and not run.running:
-            agents = join_clauses([f"`{name(holder.agent)}`" for holder in self._guilty_holders])
-            aim = f"find what frees {agents}" if agents else "find the cause"
-            says = f"No agent was at work, so more time would not help: {aim}"
-            return says, f"digmon why RUN{self._try}"
-        if self._origin and self._origin.activation is None:
-            for tally in [self._tallies[loop] for loop in LOOPS if loop in self._tallies]:
-                agents = join_clauses([f"`{name(agent)}`" for agent in tally.agents][:MOST_NAMED])
-                says = f"Let {agents or 'them'} finish what they hand on"
-                command = f"digmon show RUN {shlex.quote(name(tally.event))}".removesuffix(" ''")
-                return f"{says}; a higher limit would not help", command
-            spoken = self._last_words(self._team)
-            if spoken and (talker := self._speaker(spoken)):
-                says = f"See why `{name(talker)}` never came to an end, before you raise the limit"
-                return says, f"digmon show RUN {shlex.quote(name(spoken.event))}"
-            if self._session and len(self._team) == 1:
-                says = "See what its model calls are for, before you raise the limit: wrap it with"
-                return f"{says} its tools, and ask again", "dig.wrap(agent, tools=True)"
-            return "See who went on with what, or raise the limit", "digmon show RUN"
-        if self._called_off and not self._tallies:
-            return self._next_of_called_off(next(iter(self._called_off)))
-        if self._state == "cut off" and run.finish is None and not (run.recorded and self._tallies):
-            for turn, start in [*run.running.items()][:1]:
-                says = "See how the process ended (its exit code and its log), then ask again"
-                command = f"digmon show RUN {shlex.quote(name(turn))}"
-                return f"{says}; the turn of `{name(base_name(start.agent))}`", command
-            return "See where it stopped", "digmon show RUN"
-        early = next(iter(self._tallies["ET"].agents), "") if "ET" in self._tallies else ""
-        if self._session and early and (awaited := self._awaited_by(early)):
-            agent = next(a for a in self._tallies["ET"].open_work if a != early)
-            says = f"Let `{name(early)}` wait for {awaited}; its turns"
-            return says, f"digmon show RUN {shlex.quote(name(agent))}"
-        if grade in ("bad", "inexact"):
+            return f"{says} ever come to an end. {see}", _show(speaker)
+        return None
+
+    def _free(self) -> Step | None:
+        finish = self._run.finish
+        if not (finish and finish.outcome == "timeout") or self._run.running:
+            return None
+        agents = list_agents([holder.agent for holder in self._guilty_holders])
+        aim = f"find what frees {agents}" if agents else "find the cause"
+        says = f"No agent was at work, so more time would not help: {aim}"
+        return says, f"digmon why RUN{self._try}"
+
+    def _end_talk(self) -> Step | None:
+        """At a limit of a framework."""
+        if self._origin is None or self._origin.activation is not None:
+            return None
+        for tally in [self._tallies[loop] for loop in LOOPS if loop in self._tallies]:
+            agents = list_agents(tally.agents)
+            says = f"Let {agents or 'them'} finish what they hand on; a higher limit would not help"
+            return says, _show(tally.event) if tally.event else "digmon show RUN"
+        says = "See why `{}` never came to an end, before you raise the limit"
+        for agent in [agent for agent in self._by_cost if agent in self._called_off]:
+            is_of_calls = self._origin.error.startswith(MODEL_CALLS)
+            tools = "; its tools are shown if you wrap it with `tools=True`" * is_of_calls
+            turn = self._called_off[agent].activation
+            return f"{says.format(name(agent))}{tools}; its turn", _show(turn)
+        spoken = self._last_words(self._team)
+        if spoken and (talker := self._speaker(spoken)):
+            return says.format(name(talker)), _show(spoken.event)
+        for agent in self._by_cost[:1]:
+            return says.format(name(agent)), _show(agent)
+        return "See who went on with what, or raise the limit", "digmon view RUN"
+
+    def _see_log(self) -> Step | None:
+        run = self._run
+        is_cut = self._state == "cut off" and run.finish is None
+        if not is_cut or (run.recorded and self._tallies):
+            return None
+        for turn, start in run.running.items():
+            says = "See how the process ended (its exit code and its log), then ask again"
+            return f"{says}; the turn of `{name(base_name(start.agent))}`", _show(turn)
+        return "See where it stopped", "digmon show RUN"
+
+    # The rest.
+
+    def _look(self) -> Step:
+        run = self._run
+        if self._grade in ("bad", "inexact"):
             return "Find the cause", f"digmon why RUN{self._try}"
-        if self._tallies:
-            return "Look at what was found", "digmon show RUN"
+        if root := self._root:
+            start = "Nothing has to be done for the answer. " if self._grade == "good" else ""
+            return f"{start}See why `{name(root.agent)}` {root.deed}", _show(
+                root.turn or root.agent
+            )
         if run.answer is not None and self._answer_words:
-            event = shlex.quote(name(run.answer.event))
-            return "Nothing has to be done. The answer in full", f"digmon show RUN {event}"
+            return "Nothing has to be done. The answer in full", _show(run.answer.event)
         return "Nothing has to be done.", ""
+
+
+Case = Callable[[Advice], Step | None]
+_LACKING = (
+    Advice._give_again, Advice._let_wait, Advice._see_put_in, Advice._find_wrong_count,
+)  # fmt: skip
+_CASES: Mapping[str, tuple[Case, ...]] = {
+    "double": (Advice._add_once, Advice._find_wrong_count),
+    "miscount": (Advice._mend_counting, Advice._find_wrong_count),
+    "called off": (Advice._ask_again,),
+}  # fmt: skip
+"""By kind of the first cause: the next steps, the most specific first."""
+_REST: tuple[Case, ...] = (
+    Advice._mend, Advice._raise_limit, Advice._leave_healed,
+    Advice._leave_ring, Advice._free,
+    Advice._end_talk, Advice._ask_again, Advice._see_log, Advice._look,
+)  # fmt: skip
+
+
+def _show(place: object) -> str:
+    """The command for a turn, an event or an agent."""
+    return f"digmon show RUN {shlex.quote(name(place))}"
+
+
+def _cure(agent: str, error: str, culprit: str = "") -> str:
+    """The cure of an error: a remedy outside the team, or else to mend the culprit."""
+    cause = cause_of(error, agent)
+    return cause.remedy if cause else f"Mend {culprit or f'`{name(agent)}`'}"
 
 
 def _enough(detail: Mapping[str, Any]) -> str:

@@ -28,6 +28,9 @@ from .rings import LEAST_AT_LIMIT, LEAST_ROUNDS, Ring, rings_without_answer
 from .run_so_far import RunSoFar
 from .tallies import FailedTurns, PatternTally
 
+MOST_ANSWER = 200
+"""The characters of an answer that are shown."""
+
 SOON_US = 1_000_000
 """A turn that is called off so soon after its wait did not go on with an answer."""
 _TYPES = {"agent": str, "activation": str, "says": str, "t": int, "us": int}
@@ -143,7 +146,10 @@ class AnswerFacts:
     @property
     def _spent_kind(self) -> str:
         """The key in `spent` of a limit of the budget; empty: no limit."""
-        return str(self._limit.get("limit", "")).replace("seconds", "us")
+        kind = str(self._limit.get("limit", "")).replace("seconds", "us")
+        # Prices may be known to the budget alone.
+        is_priced = kind != "dollars" or any(spent["dollars"] for spent in self._run.spent.values())
+        return kind if is_priced else "tokens"
 
     @property
     def _limit(self) -> Mapping[str, Any]:
@@ -151,9 +157,9 @@ class AnswerFacts:
         limited = self._run.limited
         return _mapping_of(limited.detail) if limited is not None else {}
 
-    def _quoted(self, payload: object) -> str:
+    def _quoted(self, payload: object, most: int = MOST_GOAL) -> str:
         """The first words of a payload, in quotes; empty: none, or private."""
-        words = "" if payload is None or self._private else words_text(payload)
+        words = "" if payload is None or self._private else words_text(payload, most)
         task = self._run.run.task if self._run.run else None
         if isinstance(payload, Mapping) and words == task:  # all messages of a task may name it
             parts = {key: value for key, value in payload.items() if value != task}
@@ -175,11 +181,18 @@ class AnswerFacts:
         """The question of a waiting activation, in quotes; empty: not recorded, or private."""
         return self._quoted(self._run.asks.get(activation, {}).get("asks"))
 
+    def _list_waiting(self, verb: str) -> str:
+        agents = [f"`{name(agent)}`" for agent, _ in self._waits]
+        question = self._question(self._waits[0][1]) if self._waits else ""
+        whom = f"an answer to {question}" if question else "a person or for another system"
+        return f"{cut(agents, most=MOST_NAMED)} {verb} for {whom}"
+
     @property
     def _answer_words(self) -> str:
         """The first words of the accepted answer, in quotes; empty: a score tells of the answer."""
         answer = self._run.answer
-        return self._quoted(answer.payload) if answer is not None and not self._score else ""
+        is_told = answer is None or self._score
+        return "" if is_told or answer is None else self._quoted(answer.payload, MOST_ANSWER)
 
     def _speaker(self, message: Emit | None) -> str:
         """The agent of a message; empty: not known, or outside."""
@@ -203,8 +216,10 @@ class AnswerFacts:
 
     def _reason(self, agent: str) -> str:
         """The reason why a turn was called off; empty: not known, or private."""
-        error = first_words(self._called_off[agent].error, MOST_ERROR)
-        return "" if self._private or error.endswith("CancelledError") else error
+        error = first_words(self._run.cancelled[agent].error, MOST_ERROR)
+        reason = error.removeprefix("CancelledError").removeprefix(": ")
+        is_code = " 0x" in reason or "cancel scope" in reason or reason.endswith("CancelledError")
+        return "" if self._private or is_code else reason
 
     @property
     def _stopper(self) -> str:
@@ -234,16 +249,17 @@ class AnswerFacts:
 
     def _list_finished(self) -> str:
         """The agents with ended turns when a request failed; empty: none, or many."""
-        latest, callers = self._run.latest, {*chain(*self._run.callers.values())}
-        holders = {holder.agent for holder in self._holders} | self._run.at_work.keys()
-        finished = [
-            f"`{name(agent)}`" for agent in self._team if agent not in holders
-            if agent in latest and latest[agent].error is None and agent not in callers
-            and agent not in self._run.failed
-        ]  # fmt: skip
-        is_off = self._called_off or self._cut_waits
-        is_failed = not self._rings and (is_off or self._run.failed)
-        is_one = self._run.counts["requests"] == 1 and not self._run.counts["answered"]
+        run, callers = self._run, {*chain(*self._run.callers.values())}
+        busy = {*run.failed, *run.at_work, *(holder.agent for holder in self._holders)}
+        busy |= {*self._callers()[0]} if self._is_gone else callers
+        ended = [a for a in self._team if a in run.latest and run.latest[a].error is None]
+        ended = [agent for agent in ended if agent not in busy]
+        finished = [f"`{name(agent)}`" for agent in ended]
+        if self._is_gone and len(ended) == 1 and (words := self._words_of(ended[0])):
+            finished = [f"{finished[0]}, which said {words}"]
+        is_off = self._called_off or self._cut_waits or self._is_gone
+        is_failed = not self._rings and (is_off or run.failed)
+        is_one = run.counts["requests"] == 1 and not run.counts["answered"]
         return cut(finished, most=MOST_NAMED) if is_failed and is_one else ""
 
     @property
@@ -253,19 +269,6 @@ class AnswerFacts:
         is_limit = origin and origin.stage == "request" and not origin.activation
         return bool(is_limit and origin and origin.error and not origin.exception[0])
 
-    def _shares(self) -> str:
-        """The shares of wrong elements, of all agents behind a wrong answer."""
-        shares = [row.get("share") for row in self._mistakes]
-        figures = [100 * s for s in shares if isinstance(s, int | float) and 0 < s < 1e6]
-        if len(figures) < len(shares):
-            return ""
-        if max(figures) > 100:  # of what was counted too often, a share says nothing
-            return f", {min(figures):.0f} % or more each" if min(figures) <= 100 else ""
-        least, most = f"{min(figures):.0f}", f"{max(figures):.0f}"
-        cancelled = self._mistakes[0].get("cancelled") if self._mistakes else 0
-        out = f" ({cancelled:,} errors cancel out)" if type(cancelled) is int and cancelled else ""
-        return f", {f'{least} to ' if least != most else ''}{most} % each{out}"
-
     def _activations(self) -> list[Any]:
         graph = self._run.graph
         return [*graph.running.values()] if graph is not None and graph.t >= 0 else []
@@ -273,11 +276,16 @@ class AnswerFacts:
     def _find_tallies(self) -> Iterator[tuple[str, PatternTally]]:
         """The findings of the worst kind, errors or warnings, by pattern."""
         by_severity = self._run.recorded or self._run.raised
-        tallies = by_severity.get("error") or by_severity.get("warning") or {}
+        warnings = by_severity.get("warning", {})
+        tallies = by_severity.get("error") or warnings
+        if self._is_short and "ET" in warnings:  # it is why the answer is short
+            tallies = {**tallies, "ET": warnings["ET"]}
         for pattern, tally in tallies.items():
             # Work that the accepted answer lacks explains nothing where the answer is whole.
             is_harmless = tally.number == 1 and self._run.is_early and self._score.get("complete")
-            is_told = self._origin and pattern == "FAIL"  # by the headline
+            # The headline tells of it, or the request was answered when it was asked again.
+            is_over = tally.number <= self._run.counts["again"]
+            is_told = pattern == "FAIL" and (self._origin or is_over)
             if not (is_told or (pattern == "ET" and is_harmless)):
                 yield pattern, tally
 
@@ -319,7 +327,7 @@ class AnswerFacts:
         callers = {base_name(sender(event.n) or "") for event in inputs} - {"", *self._working}
         answers = [e for e in open_events if e.work and not callers.isdisjoint(e.copies)]
         agents = {base_name(sender(event.n) or "") for event in answers} - {"", *callers}
-        return [[f"`{name(agent)}`" for agent in sorted(each)] for each in (callers, agents)]
+        return [sorted(callers), sorted(agents)]
 
     def _list_miscounting(self, without: Collection[str] = (), *, is_short: bool = False) -> str:
         """The agents behind a wrong answer; short: the number of many agents."""

@@ -10,13 +10,13 @@ Each report of a run begins with the headline, unless the finding was mended or 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from dig._util.frozen import frozen
 from dig._util.ranges import RangeSet, union
-from dig._util.text import counted, cut, first_words, join_clauses, name
+from dig._util.text import counted, first_words, join_clauses, name
 from dig.graph import records
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import NEVER_RAN, Emit, End, FindingRow, IncidentRow, Record, base_name
@@ -74,7 +74,7 @@ class Headlines:
         """Begin before the first record."""
         self._errors: dict[str, End] = {}  # by activation
         self._posed: dict[str, int] = {}  # request -> when it came, in microseconds
-        self._never_ran: dict[str, str] = {}  # event -> the agent that it was taken back from
+        self.never_ran: dict[str, str] = {}  # event -> the agent that it was taken back from
         self.awaited: dict[str, list[str]] = {}  # agent that never ran -> whom it waited for
         self._stopped: dict[str, None] = {}  # the requests at a limit of their budget
         self.asked_last = ""  # the latest message after that
@@ -91,7 +91,7 @@ class Headlines:
             detail = record.detail if isinstance(record.detail, Mapping) else {}
             events = detail.get("events")
             for event in events if isinstance(events, list | tuple) else ():
-                _remember(self._never_ran, str(event), str(detail.get("agent")))
+                _remember(self.never_ran, str(event), str(detail.get("agent")))
             if isinstance(detail.get("awaited"), list | tuple):
                 agents = [*map(str, detail["awaited"])]
                 _remember(self.awaited, base_name(str(detail.get("agent"))), agents)
@@ -156,7 +156,7 @@ class Headlines:
         # A budget does not count activations, so their number would only contradict its turns.
         if cause == "limit" and str(finding.subject.get("event")) in self._stopped:
             stop = words.partition(": ")[2] or f"the {noun} ended at the limit of its budget"
-            n, agent = graph.history.event(self.asked_last), self._never_ran.get(self.asked_last)
+            n, agent = graph.history.event(self.asked_last), self.never_ran.get(self.asked_last)
             if agent and n is not None and sources and not graph.sources_of(n).isdisjoint(sources):
                 text = f"`{name(base_name(agent))}`"
                 stop += f", but asked {text} again" if words else f"; {text} was asked again"
@@ -171,7 +171,7 @@ class Headlines:
             agents = [*dict.fromkeys(base_name(h.agent(v)) for v in turns)]
             if graph.run.session:
                 turns = [v for v in turns if starts_turn(h, v)]
-            number = counted(len(turns), "turn") + (f" of {_list_agents(agents)}" if agents else "")
+            number = counted(len(turns), "turn") + (f" of {list_agents(agents)}" if agents else "")
             error += ", which counts model calls" if words.startswith(MODEL_CALLS) else ""
             return f"the {noun} ended at a limit of its framework{error}, after {number}"
         if cause == "timeout":
@@ -182,7 +182,7 @@ class Headlines:
             working = dict.fromkeys(acting_agent(graph, activation) or "" for activation in running)
             agents = [agent for agent in working if not is_framework_node(agent)]
             were = "was" if len(agents) == 1 else "were"
-            at_work = f"; {_list_agents(agents)} {were} still working" if agents else ""
+            at_work = f"; {list_agents(agents)} {were} still working" if agents else ""
             length = finding.us - self._posed.get(str(finding.subject.get("event")), 0)
             return f"the {noun} was out of time after {moment(length)}{at_work}"
         if origin is None:
@@ -191,15 +191,15 @@ class Headlines:
         raised_at = moment((self._errors.get(origin) or finding).us)
         text = f"`{name(acting_agent(graph, origin))}` {_did(words)}, at {raised_at}"
         text += f", and the {noun} ended {at}" if raised_at != moment(finding.us) else ""
-        idle = never_started(graph, sources, self._never_ran)
-        return text + (f"; {_list_agents(idle)} never ran" if idle else "")
+        idle = never_started(graph, sources, self.never_ran)
+        return text + (f"; {list_agents(idle)} never ran" if idle else "")
 
 
 def _answer(graph: InteractionGraph, failed: Sequence[str], origin: str | None, words: str) -> str:
     agents = [*dict.fromkeys(filter(None, (acting_agent(graph, turn) for turn in failed)))]
     did, agent = _did(words), acting_agent(graph, origin) or "an agent"
     last = f", which {did}" if len(agents) < 2 else f"; `{name(agent)}` {did}"
-    return f"the answer was given without the work of {_list_agents(agents or [agent])}{last}"
+    return f"the answer was given without the work of {list_agents(agents or [agent])}{last}"
 
 
 def standing_headline(
@@ -293,11 +293,9 @@ def _did(words: str) -> str:
     return f"raised {words}" if _TYPED.match(words) else f"ended with an error: {words}"
 
 
-def _list_agents(agents: Sequence[str]) -> str:
-    shown = [f"`{name(agent)}`" for agent in agents]
-    if len(shown) > MOST_NAMED:
-        return cut(shown, most=MOST_NAMED)
-    return join_clauses(shown)
+def list_agents(agents: Iterable[str]) -> str:
+    """The first agents, and the number of further ones."""
+    return join_clauses([f"`{name(agent)}`" for agent in agents], MOST_NAMED)
 
 
 def _remember(rows: dict[str, Any], key: str, value: Any) -> None:

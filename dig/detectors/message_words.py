@@ -17,12 +17,14 @@ def goal_text(payload: Any) -> str:
     """The first sentence of a request: of the payload's goal, or else of the longest text."""
     words = one_line(_longest_text(payload), 400).split(" ")
     end = next((n for n, word in enumerate(words) if _ends_sentence(word)), len(words))
-    return _without_stop(" ".join(words[: end + 1])) or _value_words(payload)
+    text = " ".join(words[: end + 1])
+    return one_line(text.rstrip(".") or text, MOST_GOAL) or _value_words(payload)
 
 
-def words_text(payload: Any) -> str:
+def words_text(payload: Any, most: int = MOST_GOAL) -> str:
     """The first words of a message, as `goal_text`, with further sentences."""
-    return _without_stop(_longest_text(payload)) or _value_words(payload)
+    text = _longest_text(payload)
+    return one_line(text.rstrip(".") or text, most) or _value_words(payload)
 
 
 def _longest_text(payload: Any) -> str:
@@ -34,10 +36,6 @@ def _longest_text(payload: Any) -> str:
 def _value_words(payload: Any) -> str:
     is_value = isinstance(payload, int | float | Mapping | list)
     return one_line(value_text(payload), MOST_GOAL) if payload and is_value else ""
-
-
-def _without_stop(text: str) -> str:
-    return one_line(text.rstrip(".") or text, MOST_GOAL)
 
 
 def _ends_sentence(word: str) -> bool:

@@ -51,13 +51,15 @@ class RunSoFar:
         run: The first record; finish: the last one, if the run has ended.
         us: The moment of the latest record; ended_us: that of the latest end of a turn;
             us_answered: that of the latest accepted answer.
+        headlines: The errors of the run, the agents that never ran, and the branches of joins.
         goal: The first words of the first request.
         agents: The names of the agents, the first thousand.
         starts_turn: Whether a turn starts with the latest start.
         turns: The number of turns, by agent; failed: those that ended with an error of its own.
         spent: The tokens and the dollars in the usage of an agent's turns, and its microseconds at
-            work, by agent; longest: the length of its longest activation, that, and its beginning.
-        handed_on: The number of events that an agent handed on, by agent.
+            work, by agent; longest: the length of its longest activation, that, and its beginning;
+            dearest: the tokens of the activation with most, and that.
+        handed_on: The number of handed on events, by agent; handed_by: the last giver, by taker.
         dropped: The target of the latest handoff that was not carried out, by agent.
         cancelled: The latest turn that was called off, by agent; called_off: their number;
             callers: the agents that waited for the latest, likewise.
@@ -78,9 +80,9 @@ class RunSoFar:
         is_noted: Whether that intervention was a note beside the very answer.
         limit: The limit of the budget that stopped something, in words; else empty.
         limited: The first record of that; ``None``: there was no limit.
-        is_imported: Whether the trace was made from another file, after the run.
-        is_halted: Whether a person or a program ended the run.
-        skipped: The patterns that such a trace cannot show.
+        is_imported, is_halted: Whether the trace was made from another file, after the run; whether
+            a person or a program ended the run.
+        skipped: The patterns that this cannot show.
         is_early: Whether work is missing from the answer that was accepted last; void: what it is
             instead of an answer; empty: it is an answer.
         partial: The limit of the budget at which that answer was handed back, in words; else empty.
@@ -94,11 +96,11 @@ class RunSoFar:
                 headline.
         """
         self.graph = graph
-        self._headlines, self._starts, self.starts_turn = Headlines(), TurnStarts(False), False
+        self.headlines, self._starts, self.starts_turn = Headlines(), TurnStarts(False), False
         self.late_turns = LateTurns()
         self._failing: dict[str, Headline] = {}  # by request
         self._lacking: dict[str, Headline] = {}  # by answer, until that is accepted
-        self._lacks: Headline | None = None  # the accepted answer
+        self._lacks: Headline | None = None
         self._worse: set[str] = set()  # the patterns whose errors no answer has mended
         self._is_behind = False
         self._errors = defaultdict[str, Errors](Errors)  # none before the first error
@@ -106,8 +108,7 @@ class RunSoFar:
         self.partial = self.limit = self.void = ""
         self.limited: records.IncidentRow | None = None
         self.is_imported = self.is_halted = False
-        self.skipped: list[str] = []
-        self.agents: dict[str, None] = {}
+        self.skipped, self.agents = list[str](), dict[str, None]()
         self.us = self.ended_us = self.us_answered = 0
         self.latest: dict[str, records.End] = {}
         self.messages = deque[records.Emit](maxlen=MOST_MESSAGES)
@@ -117,14 +118,13 @@ class RunSoFar:
         self.asks: dict[str, Mapping[str, Any]] = {}  # activation -> its wait, with the question
         self.counts, self.turns = Counter[str](), Counter[str]()  # the turns by agent
         self.goal = self.refused = ""
-        self.handed_on: Counter[str] = Counter()  # by agent
+        self.handed_on, self.handed_by = Counter[str](), dict[str, tuple[str, records.End]]()
         self.spent: dict[str, Counter[str]] = defaultdict(Counter)  # by agent
-        self.longest: dict[str, tuple[int, str, int]] = {}  # by agent
+        self.longest, self.dearest = dict[str, tuple[int, str, int]](), dict[str, tuple[int, str]]()
         self.answer: records.Emit | None = None
         self.waited = dict[str, tuple[str, int]]()  # by agent
         self.began, self.unanswered = dict[str, int](), dict[str, str]()
-        self.failed: dict[str, FailedTurns] = {}  # by agent
-        self.cancelled: dict[str, records.End] = {}  # the latest turn that was called off, by agent
+        self.failed, self.cancelled = dict[str, FailedTurns](), dict[str, records.End]()
         self.called_off, self.callers = Counter[str](), dict[str, dict[str, None]]()
         self._emitter = "", ""  # the activation that ended last, and its agent
         self._error: records.End | None = None  # its end, if it failed
@@ -140,8 +140,7 @@ class RunSoFar:
         self._has_acted = False  # otherwise than by notes beside answers
         self._total = self._number = 0  # requests: all that are answered, by the latest answer
         self.is_early = self.came_after = self.is_noted = False  # the latest answer
-        self.recorded: Tallies = {}
-        self.raised: Tallies = {}
+        self.recorded, self.raised = Tallies(), Tallies()
         self.heals: dict[str, list[records.HealRow]] = {}  # by kind: the first and the latest
         self.recipients: dict[str, dict[str, None]] = {}
         self.healed: Counter[str] = Counter()
@@ -194,7 +193,7 @@ class RunSoFar:
         elif record.type == records.HANDOFF and not record.to and by is not None:
             self._note_dropped(record.event, record.payload)
         if by is None or self.limit:  # what the last turn at a limit asks for, too
-            self._headlines.look(record)
+            self.headlines.look(record)
         # A framework may pass a request on in words that the request itself does not have.
         if not (self.goal or is_notice) and (by is None or is_framework_node(sender)):
             self.goal = goal_text(record.payload)
@@ -211,7 +210,8 @@ class RunSoFar:
     def _deliver(self, record: records.Deliver) -> None:
         if record.to is None:
             self._starts.accept(record.event)
-            self.answer, self.us_answered = self.message(record.event), record.us
+            if record.event not in self._failed:
+                self.answer, self.us_answered = self.message(record.event), record.us
             self.is_early = record.event in self._early
             self.void = self._void.pop(record.event, "")
             # A note beside this very answer came too late for it.
@@ -261,11 +261,22 @@ class RunSoFar:
             self._worse &= {*CONSUMED, "STALL"}
         for request in [*self._failing] if not is_session else {*answered} - self._remembered:
             self._failing.pop(request, None)
+            self._forgive(request)
         if lacks is not None or not is_session:
             self._lacks = lacks
 
+    def _forgive(self, request: str) -> None:
+        """Forget the failures of requests with the words of a request that was answered."""
+        asked = self.message(request)
+        for failing in [*self._failing] if asked else ():
+            failed = self.message(failing)
+            if asked and failed and (failed.payload, failed.to) == (asked.payload, asked.to):
+                del self._failing[failing]
+                self.counts["again"] += 1
+                self.counts["failed"] -= failing in self._erred | self._remembered
+
     def _incident(self, record: records.IncidentRow) -> None:
-        self._headlines.look(record)
+        self.headlines.look(record)
         self.late_turns.look(record)
         detail = record.detail if isinstance(record.detail, Mapping) else {}
         if record.what == "import":
@@ -295,7 +306,7 @@ class RunSoFar:
         """Take out of the team a manager whose turn only ended a chat at a limit."""
         team = self.run.agents if self.run else ()
         for agent, end in self.latest.items():
-            if end is self._error and self._headlines.is_conductor(team, agent, end, detail):
+            if end is self._error and self.headlines.is_conductor(team, agent, end, detail):
                 self.agents.pop(agent, None)
                 self.counts["turns"] -= self.turns.pop(agent, 0)
 
@@ -348,15 +359,19 @@ class RunSoFar:
             if fate.fate == "reroute":
                 if agent in self.agents:
                     self.handed_on[agent] += 1
+                    self.handed_by |= dict.fromkeys(fate.to[:1], (agent, record))
             elif fate.fate == "consume" and self._unused_by:
                 for activation in self._unused_by.pop(fate.event, ()):
                     self._unused.get(activation, set()).discard(fate.event)
         if record.usage:
             self.late_turns.look(record)
             if agent in self.agents:
-                self.spent[agent].update(sums_in(record.usage))
+                sums = sums_in(record.usage)
+                self.spent[agent].update(sums)
+                turn = sums["tokens"], record.activation
+                self.dearest[agent] = max(turn, self.dearest.get(agent, turn))
         if record.error is not None:
-            self._headlines.look(record)
+            self.headlines.look(record)
             if record.cancelled:
                 if agent in self.agents and not self._only_waited(record):
                     self._call_off(agent, record, start)
@@ -469,7 +484,7 @@ class RunSoFar:
 
     def _keep_headline(self, finding: Finding | records.FindingRow) -> bool:
         """Keep the headline of a finding, unless silenced; return whether there is any."""
-        headline = None if self.graph is None else self._headlines.of(self.graph, finding)
+        headline = None if self.graph is None else self.headlines.of(self.graph, finding)
         if headline is None:
             return False
         headlines = self._failing if headline.stage == "request" else self._lacking
@@ -514,16 +529,6 @@ class RunSoFar:
         return errors.number, None if self._is_behind and errors.number else errors.unmended
 
     @property
-    def asked_last(self) -> records.Emit | None:
-        """The last message of an agent after a limit of the budget."""
-        return self.message(self._headlines.asked_last)
-
-    @property
-    def awaited(self) -> Mapping[str, list[str]]:
-        """The missing branches of joins, by the agent of a join."""
-        return self._headlines.awaited
-
-    @property
     def headline(self) -> Headline | None:
         """The failed request without an answer, or else the accepted answer without all work."""
         lacks = [] if self._lacks is None else [self._lacks]
@@ -564,11 +569,13 @@ class RunSoFar:
             return {}
         counts = self.counts
         early, partial = counts["early"], counts["partial"]
-        ended = counts["answered"] + counts["failed"] + counts["cancelled"]
+        again = counts["again"]
+        ended = counts["answered"] + counts["failed"] + counts["cancelled"] + again
         states = {
             "answered": counts["answered"] - early - partial,
             EARLY: early,
             "answered in part": partial,
+            AGAIN: again,
             "ended by an error": counts["failed"],
             CANCELLED: counts["cancelled"],
             UNANSWERED: max(0, counts["requests"] - ended),
@@ -577,7 +584,7 @@ class RunSoFar:
 
 
 EARLY, CANCELLED = "answered too early", "cancelled by the caller"
-UNANSWERED = "left without an answer"
+UNANSWERED, AGAIN = "left without an answer", "asked again after a failure"
 _LOOKS: Mapping[type, Any] = {
     records.Run: RunSoFar._begin,
     records.Emit: RunSoFar._emit,

@@ -20,7 +20,7 @@ MOST_ERRORS = 1_000  # whose mending is followed
 
 
 class PatternTally:
-    """The findings of a pattern: the number, the agents, the first in words, and the event.
+    """The findings of a pattern: the number, the agents; the first in words, its event or turn.
 
     Of the first standstill it has the agents with work in front of them, as they were then; of the
     first lost work the loss, and its moment and that of the latest; of the first early answer the
@@ -30,7 +30,7 @@ class PatternTally:
 
     __slots__ = (
         "agents", "at_work", "event", "holders", "loss", "losses", "number", "open_work", "plain",
-        "t", "unread", "us", "us_latest",
+        "t", "turn", "unread", "us", "us_latest",
     )  # fmt: skip
 
     def __init__(self, finding: Finding | records.FindingRow, plain: str) -> None:
@@ -40,7 +40,7 @@ class PatternTally:
         self.losses: list[LostWork] = []
         self.at_work: dict[str, int] = {}
         subject = finding.subject if isinstance(finding.subject, Mapping) else {}
-        self.event = str(subject.get("event") or "")
+        self.event, self.turn = (str(subject.get(key) or "") for key in ("event", "activation"))
         self.number, self.agents = 0, Counter[str]()
         self.holders: list[Holder] = []
         self.loss = ""

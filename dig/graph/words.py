@@ -122,8 +122,8 @@ _HEALING = {
         "sent {number} messages to {who} once more",
     ),
     "reassign": (
-        "gave work to {who} as well", "gave {event} to {to} as well{note}",
-        "gave work {number} times to {who} as well",
+        "gave a message of another agent to {who} as well", "gave {event} to {to} as well{note}",
+        "gave {number} messages of other agents to {who} as well",
     ),
     "restart": (
         "gave the whole problem to {who} again", "gave {event} to {to}, from the beginning{note}",

@@ -71,7 +71,7 @@ def test_an_answer_is_quoted_and_a_wait_that_is_over_is_told(tmp_path: Path) -> 
     path = store(tmp_path / "w.dig.jsonl", said(session(rows), p="Get it", f="It was refused"))
     answers = verdict(path)
     assert answers.ended.startswith("The request was answered: “It was refused”.")
-    assert answers.ended.endswith("No one checked whether it is right.")
+    assert answers.ended.endswith("No one outside the team checked whether it is right.")
     (agent,) = answers.who
     assert agent.says == "waited 6.0 s for an answer to “May I buy it?”"
     assert answers.command == "digmon show RUN f"
@@ -216,8 +216,9 @@ def test_a_budget_is_told_by_who_spent_it(tmp_path: Path) -> None:
     assert answers.wrong[0].says == (
         "the team was stopped at 60 tokens (70 tokens spent); `c` never ran"
     )
-    says = "Raise `tokens = 60` of the budget (`[budget]` or `budget=`) to 90 or so, or see what"
-    assert (answers.next, answers.command) == (f"{says} `b` did", "digmon show RUN b")
+    says = "Raise `tokens = 60` of the budget (`[budget]` or `budget=`) to 90 or so, or see why"
+    assert answers.next == f"{says} `b` needed most; its dearest turn"
+    assert answers.command == "digmon show RUN v"
 
 
 def test_a_stop_in_a_long_turn_is_told_apart_from_its_limit(tmp_path: Path) -> None:
@@ -255,7 +256,7 @@ def test_a_wait_that_a_cancelled_request_ended_is_nobodys_work(tmp_path: Path) -
     answers = verdict(store(tmp_path / "w.dig.jsonl", session(rows)))
     question = "for an answer to “May it go out?”"
     assert answers.headline == (
-        f"Cancelled by the caller at 7.0 s; `b` had waited 6.0 s {question}."
+        f"Cancelled by the caller at 7.0 s: `b` waited {question}; none came in 6.0 s."
     )
     assert [(step.us, step.says) for step in answers.wrong] == [
         (1_000_000, f"`b` waited {question}; none came in 6.0 s"),

@@ -170,12 +170,12 @@ def test_an_answer_that_lacks_work_is_told_as_such(tmp_path: Path) -> None:
     assert told.wrong[0].us == 1_000_000 and told.wrong[0].says.endswith("early termination (ET)")
     assert [(one.agent, one.says) for one in told.who] == [
         ("a", "submitted too early"),
-        ("b", "still had 1 message to work on"),
+        ("b", "never ran, with 1 message in front of it"),
     ]
     assert "while 1 message was still in front of b" in told.wrong[0].says
     assert told.monitor == "It was not there: these findings were made after the run."
     assert (told.verdict, told.grade) == ("Early answer", "bad")
-    assert told.ended.endswith("No one checked whether it is right.")
+    assert told.ended.endswith("No one outside the team checked whether it is right.")
 
 
 def hasty(folder: Path) -> Path:
@@ -247,7 +247,7 @@ def test_a_turn_that_was_called_off_counts_as_long_as_its_work_is_left(tmp_path:
     assert answers.next.startswith("Ask `a` again") and answers.wrong
     rows += [*turn(1, "v", "a", "f", p="consume"), final(1, "f", "v"), deliver(1, "f", None)]
     answers = verdict(store(tmp_path / "gone.dig.jsonl", session(rows)))
-    assert answers.ended.endswith("A turn of `a` was called off at 1.0 s; its work went on.")
+    assert answers.ended.endswith("called off at 1.0 s (Interrupted); its work went on.")
     assert (answers.wrong, answers.who, answers.command) == ((), (), "")
 
 
@@ -266,7 +266,9 @@ def test_a_request_that_its_caller_cancelled_names_who_was_working(tmp_path: Pat
         [end(8, "w", "f", n="consume") | off, final(8, "f", "w"), deliver(8, "f", None)],
     )
     answers = verdict(store(tmp_path / "s.dig.jsonl", rows))
-    assert answers.headline == "Cancelled by the caller at 8.0 s; `b` was working."
+    assert answers.headline == (
+        "Cancelled by the caller at 8.0 s: `b` was called off after 8.0 s of work."
+    )
     assert "the request was cancelled by the caller." in answers.ended
     assert [agent.agent for agent in answers.who] == ["b"]
 
@@ -360,7 +362,10 @@ def test_healing_before_an_answer_that_is_whole_but_wrong_did_not_fail() -> None
     so_far.counts["answered"] = 1
     for score, text in [
         (WRONG, "What it found was mended; the answer is wrong for another reason."),
-        (WRONG | {"complete": False}, "That was not enough: the answer that was accepted is bad."),
+        (
+            WRONG | {"complete": False},
+            "That was not enough: the answer that was accepted lacks a part.",
+        ),
     ]:
         assert five_answers(so_far, score=score).monitor.endswith(text)
 
@@ -389,8 +394,8 @@ def test_a_dead_process_waits_for_nobody(tmp_path: Path) -> None:
     answers = verdict(path, state="cut off")
     assert (answers.verdict, answers.grade) == ("Cut off", "bad")
     assert answers.headline == (
-        "Cut off: the last record is at 3.5 s, where `buyer` waited for a person or for another "
-        "system; when the process ended is not known."
+        "Cut off at 3.5 s or later: `buyer` waited for a person or for another system; that is the "
+        "last record."
     )
     rows = [*asked(0, "p", "a"), *turn(1, "v", "a", "f", p="consume"), final(1, "f", "v")]
     whole = trace(rows, deliver(1, "f", None), session=True)
@@ -467,7 +472,7 @@ def test_an_answer_names_the_agents_that_miscounted(tmp_path: Path) -> None:
         assert verdict(path, score=WRONG | {"mistakes": odd}).who == ()
 
 
-def test_equal_shares_and_the_largest_count_lead_to_a_common_cause(tmp_path: Path) -> None:
+def test_the_largest_count_is_to_be_looked_at(tmp_path: Path) -> None:
     """The result with the largest miscount is to be looked at, and not the first turn."""
     rows = [
         {"agent": agent, "activation": "v", "t": 3, "us": 500_000, "says": f"left out {n} of 5",
@@ -476,7 +481,7 @@ def test_equal_shares_and_the_largest_count_lead_to_a_common_cause(tmp_path: Pat
     ]  # fmt: skip
     path = store(tmp_path / "w.dig.jsonl", accepted())
     answers = verdict(path, score=WRONG | {"mistakes": rows})
-    assert answers.headline.endswith(": `b` and `c` miscounted, 30 to 40 % each.")
+    assert answers.headline.endswith(": `b` and `c` miscounted.")
     assert answers.next.endswith("The largest miscount: `b` counts 1 of 5 elements")
     assert answers.command == "digmon show RUN e4"
 
