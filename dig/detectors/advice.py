@@ -324,7 +324,7 @@ class Advice(FactList):
                 says = f"Raise {setting}, or see why `{name(agent)}` needed most; its dearest turn"
                 return says, _show(run.dearest[agent][1])
             return f"Raise {setting}, or see what `{name(agent)}` did", _show(agent)
-        return f"Raise {setting}", "digmon show RUN"
+        return f"Raise {setting}", "digmon view RUN"
 
     def _leave_healed(self) -> Step | None:
         """After a run with healing."""
@@ -367,7 +367,7 @@ class Advice(FactList):
         for tally in [self._tallies[loop] for loop in LOOPS if loop in self._tallies]:
             agents = list_agents(tally.agents)
             says = f"Let {agents or 'them'} finish what they hand on; a higher limit would not help"
-            return says, _show(tally.event) if tally.event else "digmon show RUN"
+            return says, _show(tally.event) if tally.event else "digmon view RUN"
         says = "See why `{}` never came to an end, before you raise the limit"
         for agent in [agent for agent in self._by_cost if agent in self._called_off]:
             is_of_calls = self._origin.error.startswith(MODEL_CALLS)
@@ -389,7 +389,8 @@ class Advice(FactList):
         for turn, start in run.running.items():
             says = "See how the process ended (its exit code and its log), then ask again"
             return f"{says}; the turn of `{name(base_name(start.agent))}`", _show(turn)
-        return "See where it stopped", "digmon show RUN"
+        last = max(run.latest.values(), key=lambda end: end.us, default=None)
+        return "See where it stopped", _show(last.activation) if last else "digmon view RUN"
 
     # The rest.
 

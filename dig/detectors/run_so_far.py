@@ -368,8 +368,8 @@ class RunSoFar:
             if agent in self.agents:
                 sums = sums_in(record.usage)
                 self.spent[agent].update(sums)
-                turn = sums["tokens"], record.activation
-                self.dearest[agent] = max(turn, self.dearest.get(agent, turn))
+                dear = sums["tokens"], record.activation
+                self.dearest[agent] = max(dear, self.dearest.get(agent, dear))
         if record.error is not None:
             self.headlines.look(record)
             if record.cancelled:
