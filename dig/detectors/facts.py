@@ -16,6 +16,7 @@ from dig.graph.words import MOST_NAMED, moment
 from .answer_facts import AnswerFacts
 from .answers import FailureStep, InvolvedAgent
 from .describe import pattern_title
+from .error_causes import cause_of
 from .headline import acting_agent, list_agents
 from .holders import Holder
 from .patterns import BY_NAME
@@ -174,6 +175,8 @@ class FactList(AnswerFacts):
         for agent, failed in failures:
             deed = self._failed(agent, failed)
             error = "" if self._private else f": {failed.error}"
+            cause = cause_of(failed.error, agent)
+            error += f" ({cause.says})" if cause else ""
             words = self._input_text(failed, agent)
             first = ", the first" if failed.number > 1 and words else ""
             says = f"{name(agent)} {deed}{first}{words}{error}"

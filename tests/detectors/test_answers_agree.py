@@ -16,9 +16,10 @@ from dig.detectors.facts import PUT_IN
 from dig.detectors.five_answers import five_answers
 from dig.detectors.run_so_far import RunSoFar
 from dig.detectors.watch import Watch
-from dig.show.runs.summary import RESULT, read_beside
+from dig.show.runs.summary import read_beside
 from dig.tasks.run.execute import execute
 from dig.tasks.run.team_run import TeamRun
+from dig.traces.journal.journal import RESULT
 from dig.traces.journal.reader import read_records
 
 JOURNALS = sorted((Path(__file__).parents[1] / "traces/data/journals").rglob("*.dig.jsonl"))

@@ -250,8 +250,8 @@ class Mapping:
 
     def _verdict(self) -> Attributes:
         verdict = five_answers(self._so_far, private=not self._content.payloads)
-        lines = [self._content.detail(f"{head}: {text}") for head, text in verdict.lines()]
-        return {"dig.verdict": lines, "output.value": verdict.ended}
+        lines = [self._content.text(f"{head}: {text}") for head, text in verdict.lines()]
+        return {"dig.verdict": lines, "output.value": self._content.text(verdict.ended)}
 
     def _finish(self, record: Finish) -> Iterator[Item]:
         yield from self._cut_off(record.us, "the run ended")

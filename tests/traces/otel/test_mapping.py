@@ -307,7 +307,7 @@ def test_a_root_lasts_as_long_as_the_run_and_says_what_came_of_it() -> None:
     root = spans(stage.sink)["invoke_workflow run"]
     assert (root.start_ns, root.end_ns, root.error) == (1_000, 2_000_001_000, "")
     assert root.attributes["output.value"] == (
-        "An answer was accepted after 2.0 s. No one checked whether it is right."
+        "An answer was accepted after 2.0 s. No one outside the team checked whether it is right."
     )
     told = spans(stage.sink, content=Content(payloads=True))["invoke_workflow run"].attributes
     assert (told["input.value"], told["output.value"]) == ("the question", "the answer")
