@@ -175,7 +175,7 @@ class FactList(AnswerFacts):
         for agent, failed in failures:
             deed = self._failed(agent, failed)
             error = "" if self._private else f": {failed.error}"
-            cause = cause_of(failed.error, agent)
+            cause = None if failed.awaited else cause_of(failed.error, agent)
             error += f" ({cause.says})" if cause else ""
             words = self._input_text(failed, agent)
             first = ", the first" if failed.number > 1 and words else ""
