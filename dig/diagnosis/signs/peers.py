@@ -35,9 +35,8 @@ def find_rare_results(analysis: RunAnalysis) -> Iterator[Occurrence]:
         total, alike = norm.answer_count(trait.question), norm.count_like(trait)
         # One more of each is counted, so that a few answers of peers make no act rare.
         share = (alike + 1) / (total + 2)
-        if total < LEAST_KNOWN or share > RARE:
-            continue
-        if not isinstance(trait.answer, str) and not _is_far(trait, norm):
+        is_number = not isinstance(trait.answer, str)
+        if total < LEAST_KNOWN or share > RARE or (is_number and not _is_far(trait, norm)):
             continue
         yield Occurrence(
             agent=trait.agent, t=trait.t, says=_sentence(trait, alike, total),
@@ -48,9 +47,8 @@ def find_rare_results(analysis: RunAnalysis) -> Iterator[Occurrence]:
 
 def _is_far(trait: Trait, norm: Norm) -> bool:
     assert not isinstance(trait.answer, str)
-    if trait.answer > FAR * norm.maximum(trait.question) + 0.001:
-        return True
-    return trait.answer < norm.minimum(trait.question) / FAR - 0.001
+    least, most = norm.minimum(trait.question) / FAR, FAR * norm.maximum(trait.question)
+    return not least - 0.001 <= trait.answer <= most + 0.001
 
 
 _RESULTS = {
