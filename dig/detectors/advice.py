@@ -125,7 +125,8 @@ class Advice(FactList):
         """The next step of the first fitting case, and a command with `RUN` for the path."""
         self._grade = grade
         kind = self._root.kind if self._root else ""
-        cases = (Advice._answer_person, Advice._go_on, *_CASES.get(kind, _LACKING), *_REST)
+        first = (Advice._answer_person, Advice._go_on, Advice._replace_void)
+        cases = (*first, *_CASES.get(kind, _LACKING), *_REST)
         return next(filter(None, (case(self) for case in cases)))
 
     # Runs that go on, or that can.
@@ -153,7 +154,15 @@ class Advice(FactList):
             return "Let it go on where it stopped", "digmon run --resume RUN"
         return (f"Mend the cause: {says}", "digmon why RUN --try") if says else None
 
-    # An answer that lacks work, or is wrong.
+    # An answer that is none, lacks work, or is wrong.
+
+    def _replace_void(self) -> Step | None:
+        """Look at the turn of an empty answer, or of a call in words."""
+        answer = self._run.answer
+        if not (self._run.void and answer and answer.by):
+            return None
+        says = f"Ask again. See why `{name(self._speaker(answer))}` submitted what is no answer"
+        return f"{says}; its turn", _show(answer.by)
 
     def _give_again(self) -> Step | None:
         """Give work to another agent: work thrown away, or lost with a departure."""

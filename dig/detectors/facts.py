@@ -26,6 +26,8 @@ from .spending_limits import UNITS
 from .tallies import FailedTurns, PatternTally
 
 MOST_STEPS = 6
+LONG_US = 5_000_000
+"""The length from which on it is told of a failed turn: it may have hung up to a limit."""
 SOON_US = 1_000
 PUT_IN = " (a fault put in on purpose)"
 
@@ -197,6 +199,8 @@ class FactList(AnswerFacts):
         latest = self._run.latest.get(agent)
         if 1 < failed.number < turns and latest is not None and latest.error is None:
             text += " (the latest went well)"
+        if (failed.us_worked or 0) >= LONG_US:
+            text += f", {'the first ' * (failed.number > 1)}after {moment(failed.us_worked or 0)}"
         return text + self._fault(agent, failed.us)
 
     def _find_missing_branches(self) -> Iterator[RunFact]:

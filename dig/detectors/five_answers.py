@@ -112,6 +112,8 @@ class _Writer(Advice):
         if isinstance(rmse, int | float):
             is_off = not isinstance(wrong, int | float) or wrong > INEXACT
             return ("Wrong answer", "bad") if is_off else ("Inexact answer", "inexact")
+        if run.void:
+            return "No real answer", "bad"
         return ("Early answer", "bad") if run.is_early else ("Answered", "unknown")
 
     def _session_verdict(self) -> tuple[str, Grade]:
@@ -121,6 +123,8 @@ class _Writer(Advice):
         answered = requests.get("answered", 0) + requests.get(AGAIN, 0)
         if answered == number and not self._run.finish and self._state == "cut off":
             return "Cut off", "inexact"
+        if answered == number and self._run.void:
+            return "No real answer", "bad"
         if answered == number:
             is_whole = self._origin is None
             return ("Answered", "good") if is_whole else ("Incomplete answer", "bad")
@@ -250,7 +254,8 @@ class _Writer(Advice):
         is_many = self._session and self._run.counts["requests"] > 1
         it = "they are" if is_many else "it is"
         unchecked = "" if self._origin else f"No one outside the team checked whether {it} right."
-        return str(self._score.get("says") or unchecked)
+        void = f"The answer is {self._run.void}: no real answer." if self._run.void else ""
+        return str(self._score.get("says") or void or unchecked)
 
     def _requests(self) -> str:
         requests, states = self._run.counts["requests"], self._run.requests

@@ -445,7 +445,7 @@ class RunSoFar:
             self._worse.add(pattern)
         if pattern == "ET" and severity == "error" and isinstance(finding.subject, Mapping):
             self._early.add(str(finding.subject.get("event")))
-        if pattern == "VOID" and isinstance(finding.subject, Mapping):
+        if pattern == "VOID" and severity == "error" and isinstance(finding.subject, Mapping):
             _, _, flaw = finding_text(finding).partition(" is ")
             self._void[str(finding.subject.get("event"))] = flaw
 

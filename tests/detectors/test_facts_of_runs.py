@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dig.detectors import standard
+from dig.detectors.five_answers import five_answers
 from dig.detectors.run_so_far import RunSoFar
 from dig.detectors.watch import Watch
 from dig.graph.codec import decode
@@ -75,3 +78,32 @@ def test_an_accepted_answer_that_is_none_is_known() -> None:
     )  # fmt: skip
     assert follow(rows).void == "a call that was written down and not made"
     assert follow(rows[:-6]).void == ""
+
+
+@pytest.mark.parametrize(
+    ("payload", "void"), [("", "empty"), ('{"name": "find", "arguments": {}}', "a call that was")]
+)
+@pytest.mark.parametrize("session", [False, True])
+def test_an_answer_that_is_none_is_no_good_end(payload: str, void: str, session: bool) -> None:
+    """The verdict is bad, and the next step leads to the turn."""
+    rows = trace(
+        [*arrive(1, "p", None, "a"), start(1, "v", "a", "p"), end(1, "v", "f", p="consume")],
+        [final(1, "f", "v") | {"payload": payload}, deliver(1, "f", None)],
+        row(2, "finish", outcome="stopped" if session else "submitted"),
+        session=session,
+    )
+    answers = five_answers(follow(rows))
+    assert (answers.verdict, answers.grade) == ("No real answer", "bad")
+    assert f"The answer is {void}" in answers.ended
+    assert answers.command == "digmon show RUN v"
+
+
+def test_a_turn_that_hung_up_to_a_limit_is_told_with_its_length() -> None:
+    rows = trace(
+        arrive(0, "p", None, "a"),
+        [start(1, "v", "a", "p"), end(31, "v", p="delay") | {"error": "TimeoutError: too long"}],
+        [*turn(32, "w", "a", "f", p="consume"), final(32, "f", "w"), deliver(32, "f", None)],
+        row(33, "finish", outcome="submitted"),
+    )
+    (step, *_) = five_answers(follow(rows)).wrong
+    assert "after 30.0 s" in step.says
