@@ -275,11 +275,21 @@ class _Writer(Advice):
                 return f"{is_open}{text[0].lower() if is_open else text[0]}{text[1:]}"
             if number == requests:
                 return f"{'Both' if requests == 2 else f'All {requests:,}'} requests were {end}."
-            parts.append(f"{number:,} {'was' if number == 1 else 'were'} {end}")
+            words = self._open_requests() if state == UNANSWERED else ""
+            parts.append(f"{number:,} {'was' if number == 1 else 'were'} {end}{words}")
         if not parts:
             return "There was no request."
         latest = f" The latest answer: {self._answer_words}." if self._answer_words else ""
         return f"Of {counted(requests, 'request')} {join_clauses(parts)}.{latest}"
+
+    def _open_requests(self) -> str:
+        """The first words of the requests without an end; empty: not known, or private."""
+        graph = self._run.graph
+        events = graph.source_ids(graph.problems.waiting) if graph is not None else []
+        failed = self._run.unanswered
+        messages = [self._run.message(event) for event in events if event not in failed]
+        words = [self._quoted(message.payload) for message in messages if message is not None]
+        return f" ({join_clauses([*filter(None, words)], MOST_NAMED)})" if any(words) else ""
 
     # --- the task and the cost ---
 

@@ -9,6 +9,7 @@ from dig.detectors.five_answers import five_answers
 from dig.detectors.run_so_far import RunSoFar
 from dig.detectors.watch import Watch
 from dig.graph.codec import decode
+from tests import failing
 from tests.histories import arrive, deliver, emit, end, final, row, start, trace, turn
 from tests.oracle import Row
 
@@ -107,3 +108,19 @@ def test_a_turn_that_hung_up_to_a_limit_is_told_with_its_length() -> None:
     )
     (step, *_) = five_answers(follow(rows)).wrong
     assert "after 30.0 s" in step.says
+
+
+def test_what_open_requests_ask_is_told() -> None:
+    """A request that failed is not open any more."""
+    words = {"p": "When?", "q": "Where?", "r": "Who?", "s": "Why?", "f": "On Friday."}
+    error = [*failing.request_failed(2, "error", "q", "w", "boom")]
+    rows = trace(
+        *(arrive(0, *asked) for asked in (("p", None, "a"), ("q", None, "b"), ("r", None, "c"))),
+        arrive(0, "s", None, "c"),
+        [*turn(1, "v", "a", "f", p="consume"), final(1, "f", "v"), deliver(1, "f", None)],
+        [start(2, "w", "b", "q"), end(2, "w", q="consume") | {"error": "boom"}, *error],
+        row(3, "finish", outcome="stopped"),
+        session=True,
+    )
+    said = [{**one, "payload": words.get(one.get("event", ""))} for one in rows]
+    assert "2 were left without an answer (“Who?” and “Why?”)" in five_answers(follow(said)).ended
