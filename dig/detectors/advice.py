@@ -183,7 +183,9 @@ class Advice(FactList):
             return None
         agent = next(iter(early.agents), "the agent")
         agents = [other for other, _ in early.open_work.most_common() if other != agent]
-        awaited = f"all {len(agents)} others" if len(agents) > MOST_NAMED else list_agents(agents)
+        number = len({*agents, *early.unread} - {agent})
+        is_all = MOST_NAMED < number == len(self._team) - 1
+        awaited = f"all {number} others" if is_all else list_agents(agents)
         says = f"Let `{name(agent)}` wait for {awaited or 'all parts'}"
         if not self._is_lacking:
             is_left = self._session and agents and root and root.kind == "ET"
