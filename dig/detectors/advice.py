@@ -411,9 +411,9 @@ class Advice(FactList):
             return "Find the cause", f"digmon why RUN{self._try}"
         if root := self._root:
             start = "Nothing has to be done for the answer. " if self._grade == "good" else ""
-            return f"{start}See why `{name(root.agent)}` {root.deed}", _show(
-                root.turn or root.agent
-            )
+            event = self._tallies[root.kind].event if root.kind in LOOPS else ""
+            says = f"{start}See why `{name(root.agent)}` {root.deed}"
+            return says, _show(event or root.turn or root.agent)
         if run.answer is not None and self._answer_words:
             return "Nothing has to be done. The answer in full", _show(run.answer.event)
         return "Nothing has to be done.", ""

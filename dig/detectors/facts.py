@@ -77,9 +77,11 @@ class FactList(AnswerFacts):
             deed = "" if any(PUT_IN in fact.deed for fact in facts) else act
             marked = [f for f in self._facts if PUT_IN in f.says and name(agent) in f.says]
             says = "" if marked else f"{name(agent)}{':' * act.startswith('a ')} {act}"
+            us, turn = _act_us(acts[0]) or 0, str(acts[0].get("activation") or "")
             if facts:
-                us, turn = _act_us(acts[0]) or 0, str(acts[0].get("activation") or "")
                 self._facts.append(RunFact("put in", agent, deed, says, us, 0, turn, "effect"))
+            elif self._causing and not self._mistakes:  # the others only followed on it
+                self._facts.insert(0, RunFact("act", agent, act, says, us, 0, turn))
 
     @property
     def _root(self) -> RunFact | None:

@@ -79,8 +79,8 @@ def test_a_branch_that_was_working_when_the_time_was_over_is_named(
     team = branches(hangs)
     team.step_timeout = None if by_caller else 0.2
     directory = run(team, tmp_path, 0.2 if by_caller else None)
-    verb = "was" if by_caller else "was still"
-    assert f"`flights` {verb} working." in headline(directory)
+    deed = "was called off after" if by_caller else "was still working."
+    assert f"`flights` {deed}" in headline(directory)
     diagnosis = diagnose(directory)
     assert diagnosis.answer is not None and diagnosis.answer.agent == "flights"
     assert not any("longer than usual" in row.says
