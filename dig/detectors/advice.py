@@ -218,10 +218,8 @@ class Advice(FactList):
         agents = f"`{name(worst['agent'])}`"
         if len(self._mistakes) > 1:
             agents = self._list_miscounting(is_short=True)
-        failing = [f"`{name(agent)}`" for agent in self._failing]
-        more = f"; then {join_clauses(failing)}, whose turns failed" if failing else ""
         example = f"`{name(worst['agent'])}` {one_line(says)}"
-        text = f"Mend the counting of {agents}{more}. The largest miscount: {example}"
+        text = f"Mend the counting of {agents}. The largest miscount: {example}"
         return text, _show(event)
 
     def _add_once(self) -> Step | None:
@@ -241,12 +239,6 @@ class Advice(FactList):
         return " --try" if self._can_try else ""
 
     # Turns that failed, or were called off.
-
-    @property
-    def _failing(self) -> dict[str, FailedTurns]:
-        """The agents with failed turns and without substitutes."""
-        failed = self._run.failed.items()
-        return {agent: turns for agent, turns in failed if agent not in self._recovered}
 
     def _see_put_in(self) -> Step | None:
         root = self._root
