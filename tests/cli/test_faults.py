@@ -65,9 +65,8 @@ def test_a_fork_has_the_faults_of_its_run(call: Any) -> None:
 
 def test_the_summary_says_what_was_done(call: Any) -> None:
     _, out, _ = call(*RUN, "--virtual", "--fault", "silent target=agent-2")
-    assert (
-        re.search(r"^faults +acted ", out, re.MULTILINE) and "agent-2: consumed everything" in out
-    )
+    act = r"^faults +acted .*agent-2: took 1 message and sent\s+nothing on$"
+    assert re.search(act, out, re.MULTILINE | re.DOTALL)
     _, out, _ = call(*RUN, "--virtual", "--fault", "silent target=agent-2 start=90")
     assert re.search(r"^faults +none had an occasion to act", out, re.MULTILINE)
     assert "faults" not in call(*RUN, "--virtual")[1]
