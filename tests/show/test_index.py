@@ -198,6 +198,20 @@ def test_a_file_of_another_sort_is_replaced(runs: Path, text: str) -> None:
     assert reads(runs) == 0
 
 
+@pytest.mark.parametrize(
+    "other",
+    ['{"r1": [STAMP, {"path": "r1", "weather": "fine"}]}', '{"r1": [STAMP, {}]}', '{"r1": STAMP}',
+     '{"r1": [STAMP, []]}', "[]", "[" * 100_000],
+)  # fmt: skip
+def test_an_index_of_another_program_is_replaced(runs: Path, other: str) -> None:
+    """Its checksum is right, and its rows have other fields."""
+    wanted = overview(runs)
+    body = other.replace("STAMP", json.dumps(index._stamp(runs / "r1"))).encode()
+    (runs / INDEX).write_bytes(index._digest(body) + b"\n" + body)
+    assert overview(runs) == wanted
+    assert reads(runs) == 0
+
+
 def test_a_place_where_no_index_can_be_is_fine(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A directory that is only to be read has an overview too."""
     wanted = overview(runs)

@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 from dig._util.files import read_file, stored_path
 from dig._version import __version__
@@ -27,7 +26,7 @@ INDEX = ".index.json"
 _SUFFIX = ".dig.jsonl"
 _VERSION = 10
 
-Row = tuple[str, dict[str, Any]]
+Row = tuple[str, RunSummary]
 """A stamp, and a summary."""
 
 
@@ -47,20 +46,20 @@ def overview(folder: Path) -> list[RunSummary]:
     summaries: list[RunSummary] = []
     rows: dict[str, Row] = {}
     for path in paths:
-        stamp, row = _stamp(path), stored.get(path.name, ("", {}))
-        summary = RunSummary(**row[1]) if stamp == row[0] else None
+        stamp, row = _stamp(path), stored.get(path.name)
+        summary = row[1] if row is not None and row[0] == stamp else None
         # A writer may die without a change to a file, and the verdict depends on the state.
         is_open = summary is not None and summary.state in ("in progress", "cut off")
         if summary is None or (is_open and summary.state != stored_state(path)):
             summary = summarise(path)
-            row = (stamp, summary.to_json())
         if stamp == _stamp(path):  # it did not grow while it was read
-            rows[path.name] = row
+            rows[path.name] = (stamp, summary)
         summaries.append(replace(summary, path=str(path)))  # the directory may have been moved
     if rows != stored:
         # A directory that is only to be read has no index, and is read whole each time.
         with suppress(OSError):
-            body = json.dumps(rows).encode()
+            index = {name: (stamp, summary.to_json()) for name, (stamp, summary) in rows.items()}
+            body = json.dumps(index).encode()
             write_file(folder / INDEX, b"\n".join((_digest(body), body)))
     return summaries
 
@@ -101,10 +100,10 @@ def _digest(body: bytes) -> bytes:
 
 
 def _load(path: Path) -> dict[str, Row]:
-    """The rows of the index by the names of runs; none, if the index is missing or damaged."""
+    """The rows of the index by the names of runs; none, if it is missing, damaged or another's."""
     try:
         digest, _, body = read_file(path).partition(b"\n")
-    except OSError:
+        index = json.loads(body) if digest == _digest(body) else {}
+        return {name: (stamp, RunSummary(**fields)) for name, (stamp, fields) in index.items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}
-    rows = json.loads(body) if digest == _digest(body) else {}
-    return {name: (stamp, summary) for name, (stamp, summary) in rows.items()}

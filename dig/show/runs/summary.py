@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from dig._util.files import open_file, read_file
-from dig._util.text import MOST_LISTED, one_line, safe_text
+from dig._util.text import MOST_LISTED, name, one_line, safe_text
 from dig.detectors import standard
 from dig.detectors.answers import FiveAnswers
 from dig.detectors.describe import worth
@@ -302,7 +302,7 @@ def _after_trying(answers: FiveAnswers, cause: KnownCause, place: str) -> FiveAn
         says = "None of the changes that were tried helps"
         nodes = [agent.activation for agent in answers.who if agent.is_at_fault]
     node = next(filter(None, nodes), "")
-    command = f"digmon show {shlex.quote(place)} {shlex.quote(node)}".removesuffix(" ''")
+    command = shlex.join(["digmon", "show", place, *([name(node)] if node else [])])
     return replace(answers, next=f"{says}; the turn to look at" if node else says, command=command)
 
 
