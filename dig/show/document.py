@@ -404,6 +404,8 @@ def confidence_text(diagnosis: Diagnosis, best: HypothesisRow | None) -> str:
         return "confirmed by experiment"
     if best is not None and best.verdict == "partial":
         return "confirmed in part by experiment"
+    if {each.verdict for each in diagnosis.hypotheses} == {"refuted"}:
+        return "suspected; no change that was tried confirms it"
     answer = diagnosis.answer
     if answer.probability is None:
         return f"suspected, confidence {answer.confidence}"

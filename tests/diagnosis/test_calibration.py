@@ -14,7 +14,7 @@ from dig.diagnosis.diagnosing import diagnose
 from dig.diagnosis.goal import Goal
 from dig.diagnosis.reporting import calibrate, map_share
 from dig.diagnosis.suspects import Asking
-from dig.show.document import confidence_text
+from dig.show.document import ArmRows, ChangedArm, HypothesisRow, UnchangedArm, confidence_text
 from tests.diagnosis.failed_runs import failed
 
 
@@ -74,6 +74,16 @@ def test_an_answer_tells_how_often_such_answers_are_right(tmp_path: Path) -> Non
     assert diagnosis.answer.probability == calibrate(diagnosis.candidates[0].share)
     often = f"{100 * diagnosis.answer.probability:.0f} % of such answers are right"
     assert confidence_text(diagnosis, None) == f"suspected; {often}"
+    refuted = HypothesisRow(
+        id="h1", candidate="c1", attempt=None, interventions=(), expects=None, verdict="refuted",
+        reason=None, p=None, onset=None, no_return=None,
+        arms=ArmRows(
+            changed=ChangedArm(n=1, good=0, fulfilled=1, progress=(), forks=()),
+            unchanged=UnchangedArm(n=1, good=0, progress=(), forks=()),
+        ),
+    )  # fmt: skip
+    tried = diagnosis.model_copy(update={"hypotheses": (refuted,)})
+    assert confidence_text(tried, None) == "suspected; no change that was tried confirms it"
     other = diagnose(path, Goal.parse("default"), asking=Asking(by=("signs",)))
     assert other.answer is not None and other.answer.probability is None
     assert confidence_text(other, None).endswith(other.answer.confidence)

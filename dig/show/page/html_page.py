@@ -160,7 +160,7 @@ def bundle(sources: Mapping[str, str]) -> str:
         sources: Modules by name.
 
     Raises:
-        ValueError: Modules need one another in a circle, or one has another form.
+        ValueError: Modules need one another in a circle, or a form is not understood.
     """
     needs = {name: [match[2] for match in _IMPORT.finditer(sources[name])] for name in sources}
     parts = [
