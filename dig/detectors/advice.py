@@ -147,7 +147,14 @@ class Advice(FactList):
         return f"{first} `{agent}` what it waits for; {why}, so see its input", command
 
     def _go_on(self) -> Step | None:
-        says = self._cause.get("says")
+        says, root = self._cause.get("says"), self._root
+        if root and root.turn in self._run.running:
+            limit = "give it a limit of time, and ask again"
+            ways = limit if self._is_gone else f"if it stays so, cancel that turn, or {limit}"
+            says = (
+                f"See what `{name(root.agent)}` {'hung' if self._is_gone else 'hangs'} on; {ways}"
+            )
+            return says, _show(root.turn)
         if self._grade == "open":
             return "Follow it", "digmon view RUN"
         if self._is_gone and not self._session:
@@ -158,11 +165,11 @@ class Advice(FactList):
 
     def _replace_void(self) -> Step | None:
         """Look at the turn of an empty answer, or of a call in words."""
-        answer = self._run.answer
-        if not (self._run.void and answer and answer.by):
+        author = self._author
+        if not (self._run.void and author and author.by):
             return None
-        says = f"Ask again. See why `{name(self._speaker(answer))}` submitted what is no answer"
-        return f"{says}; its turn", _show(answer.by)
+        says = f"Do not take it as done. See why `{name(self._speaker(author))}` submitted that"
+        return f"{says}, then ask again; its turn", _show(author.by)
 
     def _give_again(self) -> Step | None:
         """Give work to another agent: work thrown away, or lost with a departure."""
@@ -279,7 +286,10 @@ class Advice(FactList):
             again = "" if "ask again" in cure.lower() else ", and ask again"
             return f"{says} {cure}{again}; its failed turn", command
         if self._is_mended(turns):
-            says = f"Nothing has to be done for this answer. If {agent} fails again, mend it"
+            cause = cause_of(turns.error, root.agent)
+            cure = f"If it comes often, {cause.lasting}" if cause else ""
+            says = cure or f"If {agent} fails again, mend it"
+            says = f"Nothing has to be done for this answer. {says}"
             return f"{says}; its {first}failed turn", command
         return f"{_cure(root.agent, turns.error)}: see its {first}failed turn", command
 
@@ -407,7 +417,8 @@ class Advice(FactList):
             says = f"{start}See why `{name(root.agent)}` {root.deed}"
             return says, _show(event or root.turn or root.agent)
         if run.answer is not None and self._answer_words:
-            return "Nothing has to be done. The answer in full", _show(run.answer.event)
+            more = "The answer in full" if "..." in self._answer_words else "What it was made from"
+            return f"Nothing has to be done. {more}", _show((self._author or run.answer).event)
         return "Nothing has to be done.", ""
 
 

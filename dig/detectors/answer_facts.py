@@ -31,6 +31,7 @@ from .tallies import FailedTurns, PatternTally
 MOST_ANSWER = 200
 """The characters of an answer that are shown."""
 
+MOST_REMARK = 40
 SOON_US = 1_000_000
 """A turn that is called off so soon after its wait did not go on with an answer."""
 _TYPES = {"agent": str, "activation": str, "says": str, "t": int, "us": int}
@@ -193,6 +194,25 @@ class AnswerFacts:
         answer = self._run.answer
         is_told = answer is None or self._score
         return "" if is_told or answer is None else self._quoted(answer.payload, MOST_ANSWER)
+
+    @property
+    def _author(self) -> Emit | None:
+        """The message of an agent that is the answer: a framework's node only passes it on."""
+        answer = self._run.answer
+        equal = (m for m in reversed(self._run.messages) if answer and m.payload == answer.payload)
+        return next((message for message in equal if self._speaker(message) in self._team), None)
+
+    @property
+    def _answer_basis(self) -> str:
+        """The message before a short answer, which may only be a remark on it; empty: none."""
+        author, messages = self._author, self._run.messages
+        if author is None or len(self._answer_words) > MOST_REMARK:
+            return ""
+        agent = self._speaker(author)
+        before = [m for m in messages if m.us <= author.us and agent in m.to and m is not author]
+        speaker = self._speaker(before[-1]) if before else ""
+        words = self._quoted(before[-1].payload) if speaker in {*self._team} - {agent} else ""
+        return f" (on {words} from `{name(speaker)}`)" if words else ""
 
     def _speaker(self, message: Emit | None) -> str:
         """The agent of a message; empty: not known, or outside."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from dig._util.text import counted, cut, join_clauses, name, one_line
+from dig.graph.records import base_name
 from dig.graph.words import MOST_NAMED, moment
 
 from .answer_facts import AnswerFacts
@@ -222,7 +223,8 @@ class FactList(AnswerFacts):
 
     def _find_lying(self) -> Iterator[RunFact]:
         """The agents with work in front of them; some of them wait for others."""
-        for holder in self._holders:
+        # Who is in the middle of a turn has not left it lying.
+        for holder in [holder for holder in self._holders if holder.agent not in self._working]:
             end, agent = holder.end, holder.agent
             is_step = end and agent not in self._run.failed
             yield RunFact(
@@ -235,18 +237,39 @@ class FactList(AnswerFacts):
     def _find_findings(self) -> Iterator[RunFact]:
         """A step for each pattern, and the agents behind it."""
         for pattern, tally in self._tallies.items():
+            if pattern == "STALL" and tally.turn in self._run.running:
+                yield self._stalled(tally)
+                continue
             faults = (self._fault(agent, tally.us) for agent in tally.agents if tally.loss)
             says = self._tally_text(pattern, tally, next(filter(None, faults), ""))
             yield RunFact(pattern, says=says, us=tally.us, t=tally.t)
             row = BY_NAME.get(pattern)
             role = row.role if row else f"is named by {name(pattern)}"
-            for agent, number in tally.agents.most_common(MOST_NAMED):
+            agents, turn = tally.agents, tally.turn
+            if pattern == "VOID" and not agents and (author := self._author):
+                agents, turn = Counter([self._speaker(author)]), str(author.by)
+            for agent, number in agents.most_common(MOST_NAMED):
                 if pattern == "ER":  # a finding tells of many
                     number = self._run.handed_on[agent] or number
                 times = f" {number:,} times" if number > 1 else ""
                 deed = f"{role}{times}{self._fault(agent, tally.us)}"
                 if not role.startswith("waits"):
-                    yield RunFact(pattern, agent, deed, us=tally.us, turn=tally.turn)
+                    yield RunFact(pattern, agent, deed, us=tally.us, turn=turn)
+
+    def _stalled(self, tally: PatternTally) -> RunFact:
+        """A turn that goes on far too long: a cause that stands at its beginning."""
+        start = self._run.running[tally.turn]
+        agent = base_name(start.agent)
+        inputs = [e.id for a in self._activations() if a.id == tally.turn for e in a.inputs]
+        messages = [message for event in inputs if (message := self._run.message(event))]
+        words = self._quoted(messages[-1].payload) if messages else ""
+        last = f"{moment(self._run.us - start.us)} later, far longer than usual"
+        says = (
+            f"{name(agent)} began a turn{f' on {words}' * bool(words)}, and was still at it {last}"
+        )
+        deed = f"was still at work {last.replace('later', 'after it began')}"
+        says = f"{says}: {pattern_title('STALL')}"
+        return RunFact("STALL", agent, deed, says, start.us, start.t, tally.turn)
 
     def _tally_text(self, pattern: str, tally: PatternTally, fault: str) -> str:
         """A pattern in plain words, with the name and the number of findings behind."""

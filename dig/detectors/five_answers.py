@@ -182,7 +182,8 @@ class _Writer(Advice):
         healing = "; the monitor mended that" if self._run.heals and grade == "good" else ""
         # A mended failure, or one on the way, does not explain a count that is wrong.
         is_apart = verdict in ("Wrong answer", "Inexact answer", "Partial answer")
-        link = ". Besides, " if is_apart else ". On the way " if grade != "bad" else ": "
+        is_explained = grade in ("bad", "open")
+        link = ". Besides, " if is_apart else ": " if is_explained else ". On the way "
         link = ": " if self._mistakes else link
         return f"{head.removesuffix('.')}{link}{cause}{healing}."
 
@@ -234,6 +235,8 @@ class _Writer(Advice):
             return f"An answer was accepted after {length}, when the team was {run.partial}."
         if run.finish.outcome == "submitted" and run.partial:
             return f"A partial answer was accepted after {length}: the team was {run.partial}."
+        if run.finish.outcome == "submitted" and run.void:
+            return self._no_real_answer(f" after {length}")
         if run.finish.outcome == "submitted":
             lacks = "" if not run.is_early or self._score else _LACKING
             words = f": {self._answer_words}" if self._answer_words else ""
@@ -245,6 +248,10 @@ class _Writer(Advice):
             end = "The run stopped because nothing could go on any more,"
         return f"{end} after {length}." + ("" if has_answer else " There is no answer.")
 
+    def _no_real_answer(self, when: str) -> str:
+        words = f": {self._answer_words}" if self._answer_words else ""
+        return f"What was submitted{when} is no answer: it is {self._run.void}{words}."
+
     def _quality(self) -> str:
         """The answer in the words of the score."""
         if not self._run.counts["answered"]:
@@ -254,8 +261,7 @@ class _Writer(Advice):
         is_many = self._session and self._run.counts["requests"] > 1
         it = "they are" if is_many else "it is"
         unchecked = "" if self._origin else f"No one outside the team checked whether {it} right."
-        void = f"The answer is {self._run.void}: no real answer." if self._run.void else ""
-        return str(self._score.get("says") or void or unchecked)
+        return str(self._score.get("says") or ("" if self._run.void else unchecked))
 
     def _requests(self) -> str:
         requests, states = self._run.counts["requests"], self._run.requests
@@ -267,7 +273,12 @@ class _Writer(Advice):
             if requests == 1:
                 partial = f": the team was {self._run.partial}" if self._run.partial else ""
                 if state.startswith("answered") and self._answer_words:
-                    partial += f"{'. The answer' * bool(partial)}: {self._answer_words}"
+                    is_led = self._author and len(self._team) > 1 and not partial
+                    by = f" by `{name(self._speaker(self._author))}`" if is_led else ""
+                    answer = f"{self._answer_words}{self._answer_basis}"
+                    partial += f"{by}{'. The answer' * bool(partial)}: {answer}"
+                if self._run.void:
+                    return self._no_real_answer("")
                 is_told = state not in NO_ANSWER or end == "not answered yet"
                 none = "The" if is_told else "There is no answer: the"
                 is_open = "It goes on: " if self._waiting else ""

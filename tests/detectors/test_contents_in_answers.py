@@ -70,7 +70,7 @@ def test_an_answer_is_quoted_and_a_wait_that_is_over_is_told(tmp_path: Path) -> 
     ]  # fmt: skip
     path = store(tmp_path / "w.dig.jsonl", said(session(rows), p="Get it", f="It was refused"))
     answers = verdict(path)
-    assert answers.ended.startswith("The request was answered: “It was refused”.")
+    assert answers.ended.startswith("The request was answered by `a`: “It was refused”.")
     assert answers.ended.endswith("No one outside the team checked whether it is right.")
     (agent,) = answers.who
     assert agent.says == "waited 6.0 s for an answer to “May I buy it?”"

@@ -26,6 +26,7 @@ LIMITED, OVERLOADED = "limited the number of requests", "was overloaded"
         ("TimeoutError: tides.example did not answer within 0.4 s", "did not answer in time"),
         ("APIConnectionError: Connection error.", "could not be reached"),
         ("ConnectError: All connection attempts failed", "could not be reached"),
+        ("OutputGuardrailTripwireTriggered: Guardrail Prices triggered", "a guardrail refused it"),
     ],
 )
 def test_the_errors_of_clients_are_read(error: str, says: str) -> None:
@@ -49,4 +50,5 @@ def test_the_remedy_names_the_wait_and_the_agent() -> None:
     """A server that says when to come back is asked again then."""
     cause = cause_of("RateLimited: 429: too fast, try again in 38 s", "facts")
     assert cause is not None
-    assert cause.remedy == "Wait 38 s, then ask again, or let `facts` try again by itself"
+    assert cause.remedy == "Wait 38 s, then ask again, or let `facts` wait and try again by itself"
+    assert cause.lasting == "let `facts` send fewer requests, or wait longer between its tries"

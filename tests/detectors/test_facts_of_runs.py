@@ -95,7 +95,9 @@ def test_an_answer_that_is_none_is_no_good_end(payload: str, void: str, session:
     )
     answers = five_answers(follow(rows))
     assert (answers.verdict, answers.grade) == ("No real answer", "bad")
-    assert f"The answer is {void}" in answers.ended
+    assert answers.ended.startswith("What was submitted")
+    assert f"is no answer: it is {void}" in answers.ended
+    assert answers.headline.endswith("`a` submitted what is no answer.")
     assert answers.command == "digmon show RUN v"
 
 
@@ -124,3 +126,42 @@ def test_what_open_requests_ask_is_told() -> None:
     )
     said = [{**one, "payload": words.get(one.get("event", ""))} for one in rows]
     assert "2 were left without an answer (“Who?” and “Why?”)" in five_answers(follow(said)).ended
+
+
+def test_a_turn_that_goes_on_too_long_stands_at_its_beginning() -> None:
+    """It did not leave its work lying, and the next step is about that turn."""
+    rows = trace(
+        arrive(6, "p", None, "a"), start(7, "v", "a", "p"),
+        row(20, "finding", pattern="STALL", stage=None, severity="error",
+            subject={"activation": "v"}, evidence={}),
+        session=True,
+    )  # fmt: skip
+    watch = Watch([])
+    so_far = RunSoFar(watch.graph)
+    for record in map(decode, rows):
+        so_far(record, watch.feed(record))
+    answers = five_answers(so_far)
+    (step,) = answers.wrong
+    assert (step.us, answers.command) == (7_000_000, "digmon show RUN v")
+    assert step.says.startswith("a began a turn, and was still at it 13.0 s later")
+    assert answers.next.startswith("See what `a` hangs on; if it stays so, cancel that turn")
+
+
+def test_a_node_of_the_framework_is_not_the_author_of_an_answer() -> None:
+    """The author is the agent whose words the node passed on; a remark has what it is about."""
+    rows = trace(
+        [*arrive(0, "p", None, "a"), *turn(0, "u", "a", "q", p="consume")],
+        [emit(0, "q", "u", "b") | {"payload": "Roof: 61,000 EUR."}, deliver(0, "q", "b")],
+        turn(1, "v", "b", "r", q="consume"),
+        [emit(1, "r", "v") | {"to": ["__end__"], "payload": "It is right."}],
+        deliver(1, "r", "__end__"),
+        turn(2, "w", "__end__", "f", r="consume"),
+        [final(2, "f", "w") | {"payload": "It is right."}, deliver(2, "f", None)],
+        row(3, "finish", outcome="stopped"),
+        session=True,
+        agents=["a", "b", "__end__"],
+    )
+    answers = five_answers(follow(rows))
+    by = "The request was answered by `b`: “It is right” (on “Roof: 61,000 EUR” from `a`)."
+    assert answers.ended.startswith(by)
+    assert answers.command == "digmon show RUN r"
