@@ -16,10 +16,8 @@ from .describe import pattern_title
 from .error_causes import cause_of
 from .facts import FactList
 from .headline import MODEL_CALLS, acting_agent, list_agents
+from .rings import LOOPS
 from .tallies import FailedTurns
-
-LOOPS = ("ER", "LOOP", "LIVELOCK")
-"""The patterns of agents that go on and on."""
 
 Step = tuple[str, str]
 """What to do, and a command."""
@@ -253,11 +251,14 @@ class Advice(FactList):
             return None
         fault = f"the fault of `{name(root.agent)}` was put in on purpose"
         says = f"Do not use the answer: {fault}"
+        _, _, lack = str(self._score.get("says") or "").rstrip(".").rpartition("; ")
+        if self._is_short and lack and not self._mistakes:
+            says = f"Do not use the answer as a whole: {one_line(lack)}; {fault}"
         if self._grade == "good":
             mended = ", and mended" if self._run.heals else ""
             says = f"Nothing must be done: {fault}{mended}"
         elif not self._run.counts["answered"]:
-            says = f"{fault[0].upper()}{fault[1:]}"
+            says = f"Run it again without {fault.replace(' was put', ', which was put')}"
         return f"{says}; where it acted", _show(
             self._put_in_place(root.agent) or root.turn or root.agent
         )
@@ -413,9 +414,11 @@ class Advice(FactList):
             return "Find the cause", f"digmon why RUN{self._try}"
         if root := self._root:
             start = "Nothing has to be done for the answer. " if self._grade == "good" else ""
-            event = self._tallies[root.kind].event if root.kind in LOOPS else ""
             says = f"{start}See why `{name(root.agent)}` {root.deed}"
-            return says, _show(event or root.turn or root.agent)
+            if (agents := self._going_round) and (event := self._tallies[root.kind].event):
+                says = f"{start}Say in the prompts of {agents} who does such work; the way it took"
+                return says, _show(event)
+            return says, _show(root.turn or root.agent)
         if run.answer is not None and self._answer_words:
             more = "The answer in full" if "..." in self._answer_words else "What it was made from"
             return f"Nothing has to be done. {more}", _show((self._author or run.answer).event)

@@ -185,7 +185,7 @@ class AnswerFacts:
     def _list_waiting(self, verb: str) -> str:
         agents = [f"`{name(agent)}`" for agent, _ in self._waits]
         question = self._question(self._waits[0][1]) if self._waits else ""
-        whom = f"an answer to {question}" if question else "a person or for another system"
+        whom = f"a person to answer {question}" if question else "a person or for another system"
         return f"{cut(agents, most=MOST_NAMED)} {verb} for {whom}"
 
     @property
@@ -213,6 +213,31 @@ class AnswerFacts:
         speaker = self._speaker(before[-1]) if before else ""
         words = self._quoted(before[-1].payload) if speaker in {*self._team} - {agent} else ""
         return f" (on {words} from `{name(speaker)}`)" if words else ""
+
+    def _solved_again(self, agent: str, failed: FailedTurns) -> bool:
+        """Whether the agent of a failed turn did the work itself later."""
+        h = self._run.graph.history if self._run.graph is not None else None
+        n = h.event(failed.input.event) if h is not None and failed.input else None
+        turns = h.solvers(n) if h is not None and n is not None else []
+        return h is not None and any(base_name(h.agent(v)) == agent for v in turns[-1:])
+
+    @property
+    def _resumed(self) -> Ring | None:
+        """The ring at a limit with an agent that went round several times in one turn."""
+        turns = self._run.turns
+        rings = (ring for ring in self._rings[:1] if self._origin and not self._origin.activation)
+        return next((r for r in rings if any(turns[a] < r.rounds for a in r.agents)), None)
+
+    def _origin_says(self, *, is_private: bool) -> str:
+        """The headline of the failure; rounds where an agent has several in one turn."""
+        if self._origin is None:
+            return ""
+        says = self._origin.private if is_private else self._origin.says
+        head, after, turns = says.rpartition(", after ")
+        number, _, agents = turns.partition(" of ")
+        if self._resumed and after and agents and number.endswith("turns"):
+            return f"{head}, after {self._resumed.rounds} rounds of {agents}"
+        return says
 
     def _speaker(self, message: Emit | None) -> str:
         """The agent of a message; empty: not known, or outside."""

@@ -21,7 +21,7 @@ from .error_causes import cause_of
 from .headline import acting_agent, list_agents
 from .holders import Holder
 from .patterns import BY_NAME
-from .rings import Ring
+from .rings import LOOPS, Ring
 from .run_so_far import MOST_MESSAGES
 from .spending_limits import UNITS
 from .tallies import FailedTurns, PatternTally
@@ -31,6 +31,9 @@ LONG_US = 5_000_000
 """The length from which on it is told of a failed turn: it may have hung up to a limit."""
 SOON_US = 1_000
 PUT_IN = " (a fault put in on purpose)"
+OWN_LIMIT = "took longer than "
+"""In the error of a turn that a limit of the team has ended."""
+Role = Literal["cause", "effect", "harmless"]
 
 
 class RunFact(NamedTuple):
@@ -54,7 +57,7 @@ class RunFact(NamedTuple):
     us: int = 0
     t: int = 0
     turn: str = ""
-    role: Literal["cause", "effect", "harmless"] = "cause"
+    role: Role = "cause"
 
 
 class FactList(AnswerFacts):
@@ -90,6 +93,13 @@ class FactList(AnswerFacts):
         return next((fact for fact in self._facts if fact.deed and fact.role == "cause"), None)
 
     @property
+    def _going_round(self) -> str:
+        """The agents that hand on again and again, if they are the first cause; empty: not so."""
+        root = self._root
+        agents = self._tallies[root.kind].agents if root and root.kind in LOOPS else ()
+        return list_agents(agents) if len(agents) > 1 else ""
+
+    @property
     def _causing(self) -> list[str]:
         """The agents at fault, in the order of the causes."""
         causes = (fact.agent for fact in self._facts if fact.deed and fact.role == "cause")
@@ -98,7 +108,8 @@ class FactList(AnswerFacts):
     def _steps(self) -> list[FailureStep]:
         """The facts by time."""
         facts = [fact for fact in self._facts if fact.says]
-        facts.sort(key=lambda fact: (fact.us, fact.kind in BY_NAME, fact.t))
+        # An agent miscounts before it submits, though one record has both.
+        facts.sort(key=lambda f: (f.us, f.kind in BY_NAME, f.kind != "miscount", f.t))
         if len(facts) > MOST_STEPS:
             facts = [fact for fact in facts if fact.role != "harmless"]
         steps = [FailureStep(fact.t, fact.us, fact.says) for fact in facts[:MOST_STEPS]]
@@ -180,20 +191,23 @@ class FactList(AnswerFacts):
         for agent, failed in failures:
             deed = self._failed(agent, failed)
             error = "" if self._private else f": {failed.error}"
-            cause = None if failed.awaited else cause_of(failed.error, agent)
-            error += f" ({cause.says})" if cause else ""
+            is_own = failed.awaited or PUT_IN in deed or OWN_LIMIT in failed.error
+            cause = None if is_own else cause_of(failed.error, agent)
+            why, reason = (f": {cause.says}", f" ({cause.says})") if cause else ("", "")
             words = self._input_text(failed, agent)
             first = ", the first" if failed.number > 1 and words else ""
-            says = f"{name(agent)} {deed}{first}{words}{error}"
+            says = f"{name(agent)} {deed}{first}{words}{error}{reason}"
             if failed.number > 1:
                 says += f" (the latest at {moment(failed.us_latest)})"
             holder = next((holder for holder in self._holders if holder.agent == agent), None)
             says += f", and {holder.says}" if holder else ""
             is_whole = agent in self._recovered
             on = "; its work went on" if is_whole else ""
+            if is_whole and self._solved_again(agent, failed):
+                on = "; a later try did the work"
             yield RunFact(
-                "error", agent, deed + on, says + on, failed.us, failed.t, failed.activation,
-                "harmless" if is_whole else "cause",
+                "error", agent, f"{deed}{why}{on}", says + on, failed.us, failed.t,
+                failed.activation, "harmless" if is_whole else "cause",
             )  # fmt: skip
 
     def _failed(self, agent: str, failed: FailedTurns) -> str:
@@ -204,7 +218,9 @@ class FactList(AnswerFacts):
             text += " (the latest went well)"
         if (failed.us_worked or 0) >= LONG_US:
             text += f", {'the first ' * (failed.number > 1)}after {moment(failed.us_worked or 0)}"
-        return text + self._fault(agent, failed.us)
+        acts = self._injected.get(agent, ())
+        is_act = any(act.get("activation") == failed.activation for act in acts)
+        return text + (PUT_IN if is_act else self._fault(agent, failed.us))
 
     def _find_missing_branches(self) -> Iterator[RunFact]:
         """The dropped handoffs, and the joins without a turn."""
@@ -254,7 +270,14 @@ class FactList(AnswerFacts):
                 times = f" {number:,} times" if number > 1 else ""
                 deed = f"{role}{times}{self._fault(agent, tally.us)}"
                 if not role.startswith("waits"):
-                    yield RunFact(pattern, agent, deed, us=tally.us, turn=turn)
+                    # To be the last at work is no fault.
+                    part: Role = "effect" if pattern == "MC" else "cause"
+                    yield RunFact(pattern, agent, deed, us=tally.us, turn=turn, role=part)
+            if (keeper := tally.keeper) and (end := keeper.end):
+                deed = f"took {counted(keeper.number, 'message')} and sent nothing on"
+                deed += self._fault(keeper.agent, end.us)
+                says = f"{name(keeper.agent)} {deed}"
+                yield RunFact("kept", keeper.agent, deed, says, end.us, end.t, end.activation)
 
     def _stalled(self, tally: PatternTally) -> RunFact:
         """A turn that goes on far too long: a cause that stands at its beginning."""
@@ -331,7 +354,8 @@ class FactList(AnswerFacts):
         yield from self._first_of(deeds)
         for agent, (turn, us) in self._run.waited.items():
             if self._question(turn) and not self._deserted:
-                says = f"waited {moment(us)} for an answer to {self._question(turn)}"
+                none = "; none came" if agent in self._cut_waits else ""
+                says = f"waited {moment(us)} for a person to answer {self._question(turn)}{none}"
                 yield RunFact("waited", agent, says, role="effect")
 
     def _find_limit(self) -> Iterator[RunFact]:
@@ -357,7 +381,7 @@ class FactList(AnswerFacts):
         if origin and (culprit not in self._run.failed or origin.stage == "answer"):
             # An error stands in the headline, or in a step of its own.
             is_told = not origin.activation or culprit in self._run.failed
-            says = origin.private if self._private or is_told else origin.says
+            says = self._origin_says(is_private=self._private or is_told)
             if limited is not None and not self._private:
                 # The first half tells of the limit, which has a step of its own.
                 message = self._run.message(self._run.headlines.asked_last)
@@ -410,7 +434,8 @@ class FactList(AnswerFacts):
         did |= {a: f"was at work since {moment(since[a])}" for a in did if a in since}
         yield from self._first_of(did)
         is_one = not self._session or run.counts["requests"] == 1
-        has_none = not run.counts["answered"] and (self._origin or self._holders)
+        is_left = self._cut_waits or (self._deserted and not self._waiting)
+        has_none = not run.counts["answered"] and (self._origin or self._holders or is_left)
         is_bad = is_one and (has_none or run.limit)
         idle = (a for a in self._team if is_bad and not run.turns[a])
         yield from self._first_of(dict.fromkeys(idle, "never ran"))
@@ -443,8 +468,9 @@ class FactList(AnswerFacts):
     def _first_of(self, deeds: Mapping[str, str]) -> Iterator[RunFact]:
         """The first agents with a deed of a kind, and the number of further agents."""
         agents = [agent for agent in deeds if agent not in self._causing]
-        for agent in agents[:MOST_NAMED]:
-            more = len(agents) - MOST_NAMED if [agent] == agents[MOST_NAMED - 1 : MOST_NAMED] else 0
+        most = max(1, MOST_NAMED - len(self._causing))  # a page shows no more rows
+        for agent in agents[:most]:
+            more = len(agents) - most if agent == agents[:most][-1] else 0
             further = f", like {counted(more, 'more agent')}" if more > 0 else ""
             yield RunFact("unfinished", agent, f"{deeds[agent]}{further}", role="effect")
 
@@ -497,6 +523,9 @@ class FactList(AnswerFacts):
         for agent in sorted(agents, key=lambda agent: agent != first):
             turns = self._run.turns[agent]
             says, spent = f"took {counted(turns, 'turn')}", self._run.spent[agent]
+            if self._resumed and turns < self._resumed.rounds:
+                others = list_agents(other for other in self._resumed.agents if other != agent)
+                says = f"asked {others} {self._resumed.rounds} times"
             if kind in ("dollars", "tokens"):
                 sums = UNITS[kind].format(spent[kind]) if spent[kind] else "nothing"
                 says = f"spent {sums} in {counted(turns, 'turn')}"

@@ -18,9 +18,9 @@ from dig.graph.words import MOST_NAMED, moment
 from .advice import Advice
 from .answers import FailureStep, FiveAnswers, Grade, InvolvedAgent
 from .headline import Headline
+from .patterns import BY_NAME
 from .run_so_far import AGAIN, CANCELLED, EARLY, UNANSWERED, RunSoFar
 
-MOST_STEPS = 6
 NO_ANSWER = ("ended by an error", CANCELLED, UNANSWERED)
 """The ends of a request without an answer."""
 INEXACT = 0.05
@@ -169,6 +169,9 @@ class _Writer(Advice):
         root = self._root
         culprit = who[0] if root else next(retried, None)
         cause = f"`{culprit.agent}` {culprit.says}" if culprit else steps[0].says if steps else ""
+        if root and (agents := self._going_round):
+            role = BY_NAME[root.kind].role
+            cause = f"{agents} {role}{' again and again' * (root.kind == 'ER')}"
         if len(self._mistakes) > 1:
             early = f"{cause}; " if self._is_short else ""
             named = {culprit.agent} if culprit and self._is_short else set[str]()
@@ -189,7 +192,7 @@ class _Writer(Advice):
 
     def _failure(self, origin: Headline) -> str:
         """The failure of a request, the agent behind a failed caller, and the lost request."""
-        says = origin.private if self._private else origin.says
+        says = self._origin_says(is_private=self._private)
         root, cause = self._root, ""
         if root and (root.kind == "called off" or not origin.activation):
             cause = f"; `{name(root.agent)}` {root.deed}"

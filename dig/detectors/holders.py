@@ -1,9 +1,9 @@
-"""Holders: agents with work in front of them in a standstill, the earliest first."""
+"""Holders: agents with work in front of them, or used up, in a standstill, the earliest first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dig._util.text import counted, join_clauses, name
 from dig.graph.graph import InteractionGraph
@@ -66,3 +66,25 @@ def list_holders(
         for agent in behind if number[agent]
     ]  # fmt: skip
     return sorted(holders, key=lambda each: (each.waits_for != (), each.end.us if each.end else 0))
+
+
+def find_keeper(
+    graph: InteractionGraph, subject: Mapping[str, Any], silent: Mapping[str, End]
+) -> Holder | None:
+    """Find the agent that consumed the last work and put nothing out; ``None``: nobody did.
+
+    Args:
+        graph: The graph of the run.
+        subject: The subject of a finding of MC.
+        silent: The end of the latest turn that consumed and put nothing out, by agent.
+    """
+    h, about = graph.history, graph.activations_about(graph.sources_about(subject))
+    # What came out later was lost elsewhere.
+    latest = max((h.t_end[v] for v in about if h.outputs(v)), default=-1)
+    keepers = [
+        Holder(agent, number, end, ())
+        for agent, end in silent.items()
+        if end.t > latest and (v := h.activation(end.activation)) in about
+        and v is not None and (number := sum(map(h.is_work, h.inputs(v))))
+    ]  # fmt: skip
+    return max(keepers, key=lambda each: each.number, default=None)

@@ -20,6 +20,9 @@ LEAST_ROUNDS = 5
 LEAST_AT_LIMIT = 3
 """The same where the request ended at a limit."""
 
+LOOPS = ("ER", "LOOP", "LIVELOCK")
+"""The patterns of agents that go on and on."""
+
 MOST_TURNS = 1_000
 MOST_STARTS = 1_000
 

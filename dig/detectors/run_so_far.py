@@ -32,7 +32,7 @@ from .describe import (
 )
 from .finding import Finding, is_rivals, responsible_agents
 from .headline import Headline, Headlines, answered_by, is_framework_node, worst
-from .holders import list_holders
+from .holders import find_keeper, list_holders
 from .mended import CONSUMED
 from .message_words import goal_text
 from .spending_limits import limit_text
@@ -63,8 +63,8 @@ class RunSoFar:
         dropped: The target of the latest handoff that was not carried out, by agent.
         cancelled: The latest turn that was called off, by agent; called_off: their number;
             callers: the agents that waited for the latest, likewise.
-        latest: The end of the latest turn, by agent; a thousand.
-        departures: The latest departure of an agent, by agent.
+        latest: The end of the latest turn, by agent; silent: of the latest turn that consumed and
+            put nothing out; a thousand each. departures: The latest departure, by agent.
         messages: The latest messages and requests, with their payloads; senders: their agents, by
             event; answer: the latest answer that was accepted.
         running: The starts of the turns in progress, by activation; asks: the waits with questions;
@@ -102,22 +102,19 @@ class RunSoFar:
         self._lacking: dict[str, Headline] = {}  # by answer, until that is accepted
         self._lacks: Headline | None = None
         self._worse: set[str] = set()  # the patterns whose errors no answer has mended
-        self._is_behind = False
         self._errors = defaultdict[str, Errors](Errors)  # none before the first error
         self.run: records.Run | None = None
-        self.partial = self.limit = self.void = ""
+        self.partial = self.limit = self.void = self.goal = self.refused = ""
         self.limited: records.IncidentRow | None = None
-        self.is_imported = self.is_halted = False
+        self.is_imported = self.is_halted = self._is_behind = False
         self.skipped, self.agents = list[str](), dict[str, None]()
         self.us = self.ended_us = self.us_answered = 0
-        self.latest: dict[str, records.End] = {}
+        self.latest, self.silent = dict[str, records.End](), dict[str, records.End]()
         self.messages = deque[records.Emit](maxlen=MOST_MESSAGES)
         self.senders, self.dropped = dict[str, str](), dict[str, str]()
-        self.running: dict[str, records.Start] = {}  # by activation
-        self.departures: dict[str, records.Leave] = {}  # by agent
+        self.running, self.departures = dict[str, records.Start](), dict[str, records.Leave]()
         self.asks: dict[str, Mapping[str, Any]] = {}  # activation -> its wait, with the question
         self.counts, self.turns = Counter[str](), Counter[str]()  # the turns by agent
-        self.goal = self.refused = ""
         self.handed_on, self.handed_by = Counter[str](), dict[str, tuple[str, records.End]]()
         self.spent: dict[str, Counter[str]] = defaultdict(Counter)  # by agent
         self.longest, self.dearest = dict[str, tuple[int, str, int]](), dict[str, tuple[int, str]]()
@@ -137,13 +134,12 @@ class RunSoFar:
         self._failed: dict[str, str] = {}  # answers that are errors: `failed` or `cancelled`
         self._noted = set[str | None]()  # the event of the latest intervention
         self._bounced: str | None = None  # the latest answer that was sent back
-        self._has_acted = False  # otherwise than by notes beside answers
         self._total = self._number = 0  # requests: all that are answered, by the latest answer
         self.is_early = self.came_after = self.is_noted = False  # the latest answer
+        self._has_acted = False  # otherwise than by notes beside answers
         self.recorded, self.raised = Tallies(), Tallies()
         self.heals: dict[str, list[records.HealRow]] = {}  # by kind: the first and the latest
-        self.recipients: dict[str, dict[str, None]] = {}
-        self.healed: Counter[str] = Counter()
+        self.recipients, self.healed = dict[str, dict[str, None]](), Counter[str]()
         self.finish: records.Finish | None = None
 
     def __call__(self, record: records.Record, findings: Iterable[Finding] = ()) -> None:
@@ -354,6 +350,8 @@ class RunSoFar:
             self.longest[agent] = max(turn, self.longest.get(agent, turn))
         if agent in self.latest or len(self.latest) < MOST_AGENTS:
             self.latest[agent] = record
+            if not record.outputs and "consume" in {fate.fate for fate in record.fates}:
+                self.silent[agent] = record
         self._error = None if record.error is None else record
         for fate in record.fates:
             if fate.fate == "reroute":
@@ -387,7 +385,9 @@ class RunSoFar:
         self.began.pop(agent, None)
         if start is not None:
             self.began[agent] = start.us
-        callers = (self.senders.get(fate.event) for fate in record.fates)
+        inputs = filter(None, (self.message(fate.event) for fate in record.fates))
+        # An agent that handed over does not wait.
+        callers = (self.senders.get(m.event) for m in inputs if m.type != records.HANDOFF)
         self.callers[agent] = dict.fromkeys(a for a in callers if a and a != agent)
         self._remember_inputs(record.activation)
 
@@ -475,6 +475,8 @@ class RunSoFar:
             lists = evidence.get("unresolved"), evidence.get("uncovered")
             tally.unread = count_unread(graph, event, lists[0])[1]
             tally.plain += missing_text(graph, event, *lists)
+        elif pattern == "MC":
+            tally.keeper = find_keeper(graph, subject, self.silent)
         elif pattern == "OE" and (loss := loss_text(graph, event)):
             tally.loss, tally.us = loss, graph.event(event).us_lost
         elif (pattern, finding.stage) == ("FAIL", "request"):
@@ -559,9 +561,6 @@ class RunSoFar:
         n = None if h is None or event is None else h.event(event)
         return h is None or (n is not None and h.flags[n] & FINAL > 0)
 
-    def _close(self, record: records.Finish) -> None:
-        self.finish = record
-
     @property
     def requests(self) -> dict[str, int]:
         """The number of a session's requests by end; empty for another run."""
@@ -595,6 +594,6 @@ _LOOKS: Mapping[type, Any] = {
     records.FindingRow: RunSoFar._find,
     records.HealRow: RunSoFar._heal,
     records.IncidentRow: RunSoFar._incident,
-    records.Finish: RunSoFar._close,
+    records.Finish: lambda run, record: setattr(run, "finish", record),
     **dict.fromkeys((records.Join, records.Redirect, records.Expire), lambda run, record: None),
 }

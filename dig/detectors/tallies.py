@@ -25,12 +25,13 @@ class PatternTally:
     Of the first standstill it has the agents with work in front of them, as they were then; of the
     first lost work the loss, and its moment and that of the latest; of the first early answer the
     number of messages that were open in front of each agent, of those in front of the agent that
-    answered by sender (`unread`), the lost ones, and the beginning of the turns in progress.
+    answered by sender (`unread`), the lost ones, and the beginning of the turns in progress; of the
+    first missing answer the agent that consumed the last of the work (`keeper`).
     """
 
     __slots__ = (
-        "agents", "at_work", "event", "holders", "loss", "losses", "number", "open_work", "plain",
-        "t", "turn", "unread", "us", "us_latest",
+        "agents", "at_work", "event", "holders", "keeper", "loss", "losses", "number", "open_work",
+        "plain", "t", "turn", "unread", "us", "us_latest",
     )  # fmt: skip
 
     def __init__(self, finding: Finding | records.FindingRow, plain: str) -> None:
@@ -43,6 +44,7 @@ class PatternTally:
         self.event, self.turn = (str(subject.get(key) or "") for key in ("event", "activation"))
         self.number, self.agents = 0, Counter[str]()
         self.holders: list[Holder] = []
+        self.keeper: Holder | None = None
         self.loss = ""
 
 

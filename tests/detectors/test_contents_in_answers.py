@@ -73,7 +73,7 @@ def test_an_answer_is_quoted_and_a_wait_that_is_over_is_told(tmp_path: Path) -> 
     assert answers.ended.startswith("The request was answered by `a`: “It was refused”.")
     assert answers.ended.endswith("No one outside the team checked whether it is right.")
     (agent,) = answers.who
-    assert agent.says == "waited 6.0 s for an answer to “May I buy it?”"
+    assert agent.says == "waited 6.0 s for a person to answer “May I buy it?”"
     assert answers.command == "digmon show RUN f"
 
 
@@ -254,7 +254,7 @@ def test_a_wait_that_a_cancelled_request_ended_is_nobodys_work(tmp_path: Path) -
         deliver(7.05, "f", None),
     ]  # fmt: skip
     answers = verdict(store(tmp_path / "w.dig.jsonl", session(rows)))
-    question = "for an answer to “May it go out?”"
+    question = "for a person to answer “May it go out?”"
     assert answers.headline == (
         f"Cancelled by the caller at 7.0 s: `b` waited {question}; none came in 6.0 s."
     )
@@ -263,7 +263,8 @@ def test_a_wait_that_a_cancelled_request_ended_is_nobodys_work(tmp_path: Path) -
         (7_050_000, "the request was cancelled by the caller"),
     ]
     assert [(row.says, row.is_at_fault) for row in answers.who] == [
-        (f"waited 6.0 s {question}", False)
+        (f"waited 6.0 s {question}; none came", False),
+        ("never ran", False),
     ]
     assert answers.next == "Ask again, and answer `b`, which asks “May it go out?”; its turn"
     assert answers.command == "digmon show RUN v"

@@ -165,3 +165,41 @@ def test_a_node_of_the_framework_is_not_the_author_of_an_answer() -> None:
     by = "The request was answered by `b`: “It is right” (on “Roof: 61,000 EUR” from `a`)."
     assert answers.ended.startswith(by)
     assert answers.command == "digmon show RUN r"
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_who_kept_the_work_is_at_fault_and_not_who_was_last(is_kept: bool) -> None:
+    """Without such an agent nobody is; work that another put out later got lost there."""
+    rows = trace(
+        [*arrive(0, "p", None, "a"), *(arrive(0, "q", None, "b") if not is_kept else [])],
+        [*turn(1, "v", "a", "m", p="consume"), *arrive(1, "m", "v", "c")],
+        turn(3, "x", "c", m="consume"),
+        [*turn(4, "w", "b", "k", q="consume"), emit(4, "k", "w")] if not is_kept else [],
+        turn(5, "y", "a"),
+        row(90, "finish", outcome="stopped"),
+        limits={"mc_window_s": 30},
+    )  # fmt: skip
+    answers = five_answers(follow(rows))
+    assert "missing termination (MC)" in answers.wrong[-1].says
+    assert [step.says for step in answers.wrong[:-1]] == [
+        "c took 1 message and sent nothing on"
+    ] * is_kept
+    assert [(agent.agent, agent.is_at_fault) for agent in answers.who] == (
+        [("c", True), ("a", False)] if is_kept else [("a", False)]
+    )
+
+
+def test_a_miscount_stands_before_the_answer_of_the_same_moment() -> None:
+    """The agent counts first, and then submits."""
+    rows = trace(
+        [*arrive(0, "p", None, "a"), *turn(2, "v", "a", "f", p="consume"), final(2, "f", "v")],
+        [deliver(2, "f", None), row(2, "finish", outcome="submitted")],
+    )
+    mistake = {
+        "agent": "a", "activation": "v", "t": 9, "us": 2_000_000, "says": "misread 6 of 16 posts",
+        "counts": {"f": "misread 6 of 16 posts"},
+    }  # fmt: skip
+    score = {"valid": True, "complete": False, "rmse": 2.0, "mistakes": [mistake]}
+    act = {"agent": "a", "ts": 2.0, "t": 4, "activation": "v", "what": "submitted 2 parts"}
+    steps = five_answers(follow(rows), score=score, injections=[act]).wrong
+    assert [step.says.split()[1] for step in steps] == ["misread", "submitted"]

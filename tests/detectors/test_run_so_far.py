@@ -348,8 +348,8 @@ def test_what_failed_on_the_way_is_not_the_cause_of_a_wrong_count(tmp_path: Path
     path = store(tmp_path / "m.dig.jsonl", accepted(start(0, "u", "a", "p"), bad))
     headline = verdict(path, score=WRONG).headline
     assert headline == (
-        "Wrong answer after 2.0 s. Of 9, 3 are wrong. Besides, `a` failed 1 of 2 turns; its work "
-        "went on."
+        "Wrong answer after 2.0 s. Of 9, 3 are wrong. Besides, `a` failed 1 of 2 turns; a later "
+        "try did the work."
     )
 
 
@@ -451,7 +451,10 @@ def test_the_next_step_about_a_wrong_count_is_its_cause(tmp_path: Path) -> None:
     answers = verdict(path, score=WRONG)
     assert answers.command == "digmon why RUN --good score.rmse==0"
     (agent,) = answers.who
-    assert (agent.says, agent.is_at_fault) == ("failed 1 of 2 turns; its work went on", False)
+    assert (agent.says, agent.is_at_fault) == (
+        "failed 1 of 2 turns; a later try did the work",
+        False,
+    )
 
 
 def test_an_answer_names_the_agents_that_miscounted(tmp_path: Path) -> None:
@@ -552,7 +555,7 @@ def test_the_question_of_a_wait_is_quoted(tmp_path: Path) -> None:
     wait["detail"] |= {"asks": "May I pay 424 EUR?", "answer": "call resume()"}
     path = store(tmp_path / "w.dig.jsonl", rows)
     answers = verdict(path)
-    assert "`buyer` waits for an answer to “May I pay 424 EUR?”." in answers.headline
+    assert "`buyer` waits for a person to answer “May I pay 424 EUR?”." in answers.headline
     text = "Answer `buyer`, which asks “May I pay 424 EUR?” (call resume()); its turn"
     assert answers.next == text
     private = verdict(path, private=True)

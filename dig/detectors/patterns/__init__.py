@@ -185,7 +185,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "missing termination", "error",
         "no work is open any more, and for mc_window_s nobody submits.",
         "all work was done, but for {mc_window_s:g} s no agent submitted an answer",
-        "did not submit",
+        "was the last to work",
         missing_termination.MissingTermination,
         missing_termination.describe,
         missing_termination.prove,
