@@ -20,7 +20,7 @@ LINES = {
     "_util": 740,
     "adapters": 12_385,
     "cli": 2_712,
-    "detectors": 6_565,
+    "detectors": 6_570,
     "diagnosis": 6_795,
     "faults": 1_225,
     "graph": 2_657,

@@ -296,6 +296,10 @@ class AnswerFacts:
         """The agents with ended turns when a request failed; empty: none, or many."""
         run, callers = self._run, {*chain(*self._run.callers.values())}
         busy = {*run.failed, *run.at_work, *(holder.agent for holder in self._holders)}
+        # Who handed its work over waits for nobody.
+        callers -= {
+            a for a, end in run.latest.items() if all(f.fate == "consume" for f in end.fates)
+        }
         busy |= {*self._callers()[0]} if self._is_gone else callers
         ended = [a for a in self._team if a in run.latest and run.latest[a].error is None]
         ended = [agent for agent in ended if agent not in busy]

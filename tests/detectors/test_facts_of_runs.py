@@ -203,3 +203,21 @@ def test_a_miscount_stands_before_the_answer_of_the_same_moment() -> None:
     act = {"agent": "a", "ts": 2.0, "t": 4, "activation": "v", "what": "submitted 2 parts"}
     steps = five_answers(follow(rows), score=score, injections=[act]).wrong
     assert [step.says.split()[1] for step in steps] == ["misread", "submitted"]
+
+
+def test_who_handed_its_work_over_was_done() -> None:
+    """It does not wait for the agent whose turn is called off."""
+    off = {"error": "CancelledError", "cancelled": True}
+    rows = trace(
+        [*arrive(0, "p", None, "a"), *turn(0, "u", "a", "q", p="consume")],
+        [
+            *arrive(0, "q", "u", "b"),
+            *turn(1, "v", "b", "r", q="consume"),
+            *arrive(1, "r", "v", "c"),
+        ],
+        [start(1, "w", "c", "r"), end(6, "w", r="consume") | off],
+        failing.request_failed(6, "limit", "p", None, "TimeoutError: 5 s"),
+        row(6, "finish", outcome="stopped"),
+        session=True,
+    )
+    assert "Done until then: `a`, `b`." in five_answers(follow(rows)).ended
