@@ -112,9 +112,12 @@ class Advice(FactList):
         if run.refused:
             return f"Nothing was done: {run.refused}."
         if not self._tallies and run.failed:
-            return "It watched only: an error inside an agent is the agent's own to mend."
+            kept = "was ready to heal, and had nothing to do" if self._can_heal else "watched only"
+            return f"It {kept}: an error inside an agent is the agent's own to mend."
         if run.raised and not run.recorded:
             return "It was not there: these findings were made after the run."
+        if self._can_heal:
+            return "It was ready to heal, and found nothing that it could mend."
         return "It watched only, and changed nothing."
 
     # --- what to do next ---

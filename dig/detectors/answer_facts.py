@@ -75,7 +75,8 @@ class AnswerFacts:
         place: str, private: bool, date: Callable[[int], str],
     ) -> None:  # fmt: skip
         self._run, self._state, self._score, self._cause = so_far, state, score, cause
-        self._can_try, self._injected = False, dict[str, list[Mapping[str, Any]]]()
+        self._can_try = self._can_heal = False
+        self._injected = dict[str, list[Mapping[str, Any]]]()
         self._place, self._private, self._origin = place, private, so_far.headline
         if self._origin and self._origin.stage == "answer" and self._score.get("complete"):
             self._origin = None  # the work was done by another agent
@@ -110,9 +111,9 @@ class AnswerFacts:
             if failed.number == 1 and agent not in numbered and so_far.goes_on(failed.activation)
         ]  # fmt: skip
 
-    def add_facts(self, injections: Iterable[Any], *, can_try: bool) -> None:
-        """Add facts beside the trace: the acts of faults, and whether changes can be tried."""
-        self._can_try = can_try
+    def add_facts(self, injections: Iterable[Any], *, can_try: bool, can_heal: bool) -> None:
+        """Add facts beside the trace: the acts of faults, and what can be tried, or be healed."""
+        self._can_try, self._can_heal = can_try, can_heal
         for row in injections:
             if isinstance(row, Mapping) and isinstance(row.get("agent"), str):
                 self._injected.setdefault(row["agent"], []).append(row)

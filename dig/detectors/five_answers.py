@@ -23,6 +23,8 @@ from .run_so_far import AGAIN, CANCELLED, EARLY, UNANSWERED, RunSoFar
 
 NO_ANSWER = ("ended by an error", CANCELLED, UNANSWERED)
 """The ends of a request without an answer."""
+HEALING = ("dig", "dig+")
+"""The methods of a run by which the monitor heals."""
 INEXACT = 0.05
 """The share of an answer that may be wrong before the answer as a whole is."""
 
@@ -39,6 +41,7 @@ def five_answers(
     date: Callable[[int], str] = lambda us: "",
     injections: Sequence[Any] = (),
     can_try: bool = False,
+    can_heal: bool = False,
 ) -> FiveAnswers:
     """Give the five answers about a run as far as it was followed.
 
@@ -53,9 +56,10 @@ def five_answers(
         date: The date of a moment in microseconds, as ISO 8601; empty: not known.
         injections: The acts of faults that were put in on purpose, as `result.json` has them.
         can_try: Whether changes of the run can be tried without costs.
+        can_heal: Whether the monitor was to heal, and not only to watch.
     """
     writer = _Writer(so_far, state, score or {}, cause or {}, place, private, date)
-    writer.add_facts(injections, can_try=can_try)
+    writer.add_facts(injections, can_try=can_try, can_heal=can_heal)
     return writer.answers(spent)
 
 

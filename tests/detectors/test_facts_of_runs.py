@@ -221,3 +221,100 @@ def test_who_handed_its_work_over_was_done() -> None:
         session=True,
     )
     assert "Done until then: `a`, `b`." in five_answers(follow(rows)).ended
+
+
+def test_rounds_are_counted_where_an_agent_asks_again_and_again_in_one_turn() -> None:
+    """Its turns would contradict the round that the same answers tell of."""
+    rounds = [row for n in range(5) for row in (
+        *turn(n, f"v{n}", "a", f"q{n} n{n + 1}", **(
+            {f"n{n}": "consume", f"r{n}": "consume"} if n else {"p": "consume"}
+        )),
+        emit(n, f"q{n}", f"v{n}", "b"), emit(n, f"n{n + 1}", f"v{n}", "a", "notice"),
+        deliver(n, f"q{n}", "b"), deliver(n, f"n{n + 1}", "a"),
+        *turn(n, f"w{n}", "b", f"r{n + 1}", **{f"q{n}": "consume"}),
+        *arrive(n, f"r{n + 1}", f"w{n}", "a", "message"),
+    )]  # fmt: skip
+    limit = [*failing.request_failed(6, "limit", "p", None, "UsageLimitExceeded: 10")]
+    rows = trace(arrive(0, "p", None, "a"), rounds, limit, session=True)
+    answers = five_answers(follow(rows))
+    assert "rounds of `a` and `b`" in answers.headline
+    (deed,) = (agent.says for agent in answers.who if agent.agent == "a")
+    assert deed.startswith("asked `b` ")
+
+
+def test_all_agents_that_hand_on_again_and_again_are_named() -> None:
+    """The next step leads to what went round, and not to the first of them."""
+    hops = [
+        row
+        for n, (agent, to) in enumerate(zip("abcab", "bcabc", strict=True))
+        for row in (*turn(n, f"v{n}", agent, m=(to,)), deliver(n, "m", to))
+    ]
+    rows = trace(
+        [*arrive(0, "p", None, "a"), *turn(0, "u", "a", "m", p="consume")],
+        arrive(0, "m", "u", "a"), hops,
+        [*turn(6, "w", "c", "f", m="consume"), final(6, "f", "w"), deliver(6, "f", None)],
+        session=True,
+    )  # fmt: skip
+    answers = five_answers(follow(rows))
+    assert "`a`, `b` and `c` handed work on again and again" in answers.headline
+    assert answers.command == "digmon show RUN m"
+
+
+def test_a_hang_that_was_put_in_is_told_with_the_length_that_it_had() -> None:
+    """The team's own limit ended it: no server is to blame."""
+    error = {"error": "TimeoutError: took longer than 60 s"}
+    rows = trace(
+        [*arrive(0, "p", None, "a"), start(2, "v", "a", "p"), end(62, "v", p="delay") | error],
+        [*turn(63, "w", "a", "f", p="consume"), final(63, "f", "w"), deliver(63, "f", None)],
+        row(63, "finish", outcome="submitted"),
+    )
+    plan = {"agent": "a", "ts": 2.0, "t": 3, "activation": "v", "what": "took 400 s longer"}
+    for injections in ([plan], []):
+        answers = five_answers(follow(rows), injections=injections)
+        assert "400 s" not in str(answers) and "a server or tool" not in str(answers)
+        (agent,) = answers.who
+        put_in = " (a fault put in on purpose)" * bool(injections)
+        assert agent.says == f"failed 1 of 2 turns, after 60.0 s{put_in}; a later try did the work"
+
+
+def test_an_agent_that_handed_over_is_done_and_does_not_wait() -> None:
+    """Only the agent that was called off is not."""
+    rows = trace(
+        [*arrive(0, "p", None, "a"), *turn(1, "u", "a", "h", p="consume")],
+        arrive(1, "h", "u", "b", "handoff"),
+        [start(2, "v", "b", "h"), end(6, "v", h="delay") | {"error": "late", "cancelled": True}],
+        [*failing.request_failed(6, "limit", "p", None, "WorkflowTimeoutError: 6 s")],
+        session=True,
+    )
+    answers = five_answers(follow(rows))
+    assert "Done until then: `a`" in answers.ended
+    assert not any("waited for it" in step.says for step in answers.wrong)
+
+
+def test_what_is_left_of_a_short_answer_is_told_in_the_next_step() -> None:
+    """Although the fault was put in on purpose."""
+    rows = trace(
+        [
+            *arrive(0, "p", None, "a"),
+            start(1, "v", "a", "p"),
+            end(2, "v", p="delay") | {"error": "x"},
+        ],
+        [*turn(3, "w", "b", "f"), final(3, "f", "w"), deliver(3, "f", None)],
+        row(3, "finish", outcome="submitted"),
+    )
+    score = {"valid": True, "complete": False, "says": "It covers 2 of 3; [2, 3] is missing."}
+    act = {"agent": "a", "ts": 2.0, "t": 4, "activation": "v", "what": "failed"}
+    says = five_answers(follow(rows), score=score, injections=[act]).next
+    assert says.startswith("Do not use the answer as a whole: [2, 3] is missing; the fault of `a`")
+
+
+def test_a_monitor_that_was_to_heal_did_not_only_watch() -> None:
+    """Although nothing had to be healed, or nothing could be."""
+    bad = end(2, "v", p="delay") | {"error": "ValueError: x"}
+    rows = trace(
+        [*arrive(0, "p", None, "a"), start(1, "v", "a", "p"), bad],
+        row(3, "finish", outcome="stopped"),
+    )
+    says = [five_answers(follow(rows), can_heal=can_heal).monitor for can_heal in (True, False)]
+    assert says[0].startswith("It was ready to heal")
+    assert says[1].startswith("It watched only")

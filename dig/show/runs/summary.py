@@ -19,7 +19,7 @@ from dig._util.text import MOST_LISTED, name, one_line, safe_text
 from dig.detectors import standard
 from dig.detectors.answers import FiveAnswers
 from dig.detectors.describe import worth
-from dig.detectors.five_answers import five_answers
+from dig.detectors.five_answers import HEALING, five_answers
 from dig.detectors.message_words import goal_text
 from dig.detectors.run_so_far import RunSoFar
 from dig.errors import RuleError, TraceError
@@ -277,6 +277,7 @@ def stored_answers(
         return FiveAnswers()
     side = read_beside(path, SIDE)
     began, injections = side.get("began"), read_beside(path, RESULT).get("injections")
+    can_heal = side.get("mode") == "heal" or side.get("method") in HEALING
     is_simulated = side.get("agents_are") == "simulated" and not side.get("gates")
     fields, figures = dict(score) if isinstance(score, Mapping) else {}, figures_text(score)
     if not fields.get("says") and figures:
@@ -289,6 +290,7 @@ def stored_answers(
         cause={"says": named.says, "agent": named.agent} if named else None,
         date=partial(_date, began if isinstance(began, str) else ""),
         injections=injections if isinstance(injections, list) else (), can_try=is_simulated,
+        can_heal=can_heal,
     )  # fmt: skip
     if cause and cause.tried and answers.command.startswith("digmon why "):
         return _after_trying(answers, cause, place)

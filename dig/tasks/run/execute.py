@@ -18,7 +18,7 @@ import anyio
 
 from dig._util.text import safe_text
 from dig.detectors.answers import FiveAnswers
-from dig.detectors.five_answers import five_answers
+from dig.detectors.five_answers import HEALING, five_answers
 from dig.detectors.run_so_far import RunSoFar
 from dig.errors import JournalError, RealTimeError
 from dig.graph.graph import InteractionGraph
@@ -67,6 +67,7 @@ class Execution:
         counts: The usage and the activations, added up.
         disturbed: The outcome of the disturbance.
         json_modes: By model, how its answers were asked for, unless by a strict schema.
+        method: The method against failures.
     """
 
     result: RunResult
@@ -80,6 +81,7 @@ class Execution:
     counts: Counts = field(default_factory=Counts)
     disturbed: Mapping[str, Any] = field(default_factory=dict)
     json_modes: Mapping[str, str] = field(default_factory=dict)
+    method: str = ""
 
     @cached_property
     def verdict(self) -> FiveAnswers:
@@ -102,7 +104,7 @@ class Execution:
         return five_answers(
             so_far, score=score, place=safe_text(self.directory),
             spent=cost_text(self.counts.sums), injections=self.disturbed.get("injections") or (),
-            can_try=self.agents_are == SIMULATED,
+            can_try=self.agents_are == SIMULATED, can_heal=self.method in HEALING,
         )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
@@ -190,6 +192,7 @@ def execute(
         time.monotonic() - start,
         journal.unreplayable_from, run.agents_are, task.data, counts, disturbance.outcome(),
         {m.settings.model: m.json_mode for m in asked_models if m.json_mode != "strict"},
+        run.method,
     )  # fmt: skip
     try:
         directory.write_result(execution.to_json())

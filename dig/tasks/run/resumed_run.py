@@ -85,10 +85,10 @@ def resume_run(
     score = counts.check_evidence(crew.score(result.answer))
     score = with_mistakes(score, crew.mistakes, path.parent)
     execution = Execution(
-        result, score, path.parent,
-        str(side.get("clock")), time.monotonic() - start, journal.unreplayable_from,
-        crew.agents_are, side.get("data_are"), counts, disturbance.outcome(),
-        {m.settings.model: m.json_mode for m in models(team) if m.json_mode != "strict"},
+        result, score, path.parent, str(side.get("clock")), time.monotonic() - start,
+        journal.unreplayable_from, crew.agents_are, side.get("data_are"), counts,
+        disturbance.outcome(), method=str(side.get("method")),
+        json_modes={m.settings.model: m.json_mode for m in models(team) if m.json_mode != "strict"},
     )  # fmt: skip
     directory.write_result(execution.to_json())
     return execution

@@ -108,7 +108,7 @@ def fork(
         result, score, directory.path, clock,
         time.monotonic() - start,
         directory.journal.unreplayable_from, crew.agents_are, side.get("data_are"), counts,
-        disturbance.outcome(),
+        disturbance.outcome(), method=str(side.get("method")),
     )  # fmt: skip
     directory.write_result(execution.to_json())
     return execution
