@@ -18,9 +18,9 @@ from .test_architecture import MODULES, ROOT, imported
 LINES = {
     "dig": 250,
     "_util": 740,
-    "adapters": 12_385,
+    "adapters": 12_386,
     "cli": 2_712,
-    "detectors": 6_575,
+    "detectors": 6_613,
     "diagnosis": 6_795,
     "faults": 1_225,
     "graph": 2_657,
@@ -33,8 +33,8 @@ LINES = {
 }
 
 # What a command imports at any time; packages' own `__init__` are not counted.
-IMPORTED = {"dig.cli.check": 15_228, "dig.cli.report": 12_420, "dig.cli.run": 26_601}
-LOADED_BY_WRAP = 13_190
+IMPORTED = {"dig.cli.check": 15_267, "dig.cli.report": 12_420, "dig.cli.run": 26_639}
+LOADED_BY_WRAP = 13_200
 """What is loaded when a wrapped team of plain callables has answered."""
 
 # All packages together: fillers per 1,000 names, participles and leaning first lines in per cent.

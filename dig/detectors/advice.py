@@ -14,16 +14,13 @@ from dig.graph.words import MOST_NAMED, REMARK, action_text, actions_text, momen
 from .answers import Grade
 from .describe import pattern_title
 from .error_causes import cause_of
-from .facts import FactList
+from .facts import MOST_SPENT, FactList
 from .headline import MODEL_CALLS, acting_agent, list_agents
 from .rings import LOOPS
 from .tallies import FailedTurns
 
 Step = tuple[str, str]
 """What to do, and a command."""
-
-MOST_SPENT = 10**15
-"""A sum of a foreign monitor may be any number."""
 
 UNSEEN = "because agents miscounted, which the monitor cannot see"
 

@@ -259,7 +259,7 @@ def missing_text(graph: InteractionGraph, answer: str, unresolved: Any, uncovere
     """
     if open_work := count_open(graph, unresolved):
         submitter, unread = count_unread(graph, answer, unresolved)
-        del open_work[submitter]
+        open_work -= Counter({submitter: unread.total()})
         elsewhere = f"{_still(open_work)} in front of {join_clauses([*open_work], MOST_NAMED)}"
         own = f"{_still(unread)} unread in front of {submitter}"
         senders = join_clauses([name(agent) for agent in unread if agent], MOST_NAMED)
@@ -290,7 +290,9 @@ def count_unread(graph: InteractionGraph, answer: str, unresolved: Any) -> tuple
     """The agent of an answer, and the senders of the unread work in front of the agent."""
     h, n = graph.history, graph.history.event(answer)
     submitter = name(base_name((n is not None and h.sender(n)) or ""))
-    states = _states(graph, unresolved)
+    v = -1 if n is None else h.generator[n]
+    seen = {edge.event for edge in h.edges(v)} if v >= 0 else set[int]()
+    states = [state for state in _states(graph, unresolved) if state.n not in seen]
     unread = [s.n for s in states if submitter in _agents((*s.copies, *s.flight))]
     return submitter, Counter(base_name(h.sender(number) or "") for number in unread)
 

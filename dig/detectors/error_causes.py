@@ -10,8 +10,14 @@ from dig._util.text import name
 MOST_READ = 400
 _STATUS = re.compile(r"(?:: |code:? |status:? |http[ /]|[\[('\"]|^)([45]\d\d)\b")
 _WAIT = re.compile(
-    r"(?:try again|retry|wait)\w{0,3} (?:in|after|for)?:? ?(\d{1,6}\.?\d{0,3}) ?(\w*)"
+    r"(?:try again|retry|wait)\w{0,3} (?:in|after|for):? ?(\d{1,6}(?:\.\d{1,3})?)"
+    r" ?((?:ms|s|sec|second|m|min|minute|h|hour)s?\b|(?=[.,;)]|$))"
 )
+_OF_CODE = (
+    "assertionerror", "attributeerror", "indexerror", "keyerror", "lookuperror", "nameerror",
+    "syntaxerror", "typeerror", "valueerror",
+)  # fmt: skip
+"""Errors of a program about its own values: these may name any number, and any thing."""
 
 
 class ErrorCause(NamedTuple):
@@ -30,6 +36,8 @@ def cause_of(error: str, agent: str) -> ErrorCause | None:
         agent: The name of the agent with the error.
     """
     text = error[:MOST_READ].lower()
+    if text.startswith(_OF_CODE):
+        return None
     status, wait = _STATUS.search(text), _WAIT.search(text)
     words = f"{text.replace('_', ' ')} #{status[1] if status else ''}"
     for signs, (says, remedy, lasting) in _CAUSES.items():
@@ -70,7 +78,8 @@ _CAUSES = {
         "a server or tool did not answer in time", "Give {agent} more time, or let it try again",
         "give {agent} more time, or let it try again",
     ),
-    ("connectionerror", "connecterror", "connection refused", "connection reset", "unreachable"): (
+    ("connectionerror", "connecterror", "connection refused", "connection reset",
+     "is unreachable"): (
         "a server could not be reached", "See whether {agent} can reach its server, then ask again",
         "see whether {agent} can reach its server",
     ),

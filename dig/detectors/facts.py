@@ -30,6 +30,8 @@ MOST_STEPS = 6
 LONG_US = 5_000_000
 """The length from which on it is told of a failed turn: it may have hung up to a limit."""
 SOON_US = 1_000
+MOST_SPENT = 10**15
+"""A sum of a foreign monitor may be any number."""
 PUT_IN = " (a fault put in on purpose)"
 OWN_LIMIT = "took longer than "
 """In the error of a turn that a limit of the team has ended."""
@@ -76,7 +78,7 @@ class FactList(AnswerFacts):
             self._facts += [*find(self)]
         for agent, acts in self._injected.items():
             facts = [fact for fact in self._facts if fact.agent == agent and fact.deed]
-            act = one_line(acts[0].get("what") or "it acted") + PUT_IN
+            act = one_line(acts[0].get("what") or "acted") + PUT_IN
             # A deed of the agent at that moment may have the remark.
             deed = "" if any(PUT_IN in fact.deed for fact in facts) else act
             marked = [f for f in self._facts if PUT_IN in f.says and name(agent) in f.says]
@@ -580,7 +582,8 @@ def _overspent(detail: Mapping[str, Any]) -> str:
     try:
         unit, digits = UNITS[detail["limit"]], 1 if detail["limit"] == "seconds" else 2
         spent = unit.format(round(detail["spent"], digits))
-        is_more = detail["spent"] > detail["most"] and spent != unit.format(detail["most"])
+        most = detail["most"]
+        is_more = MOST_SPENT > detail["spent"] > most and spent != unit.format(most)
         return f" ({spent} spent)" if is_more else ""
     except (KeyError, TypeError, ValueError, ArithmeticError):  # a trace may hold anything
         return ""

@@ -19,7 +19,8 @@ from .advice import Advice
 from .answers import FailureStep, FiveAnswers, Grade, InvolvedAgent
 from .headline import Headline
 from .patterns import BY_NAME
-from .run_so_far import AGAIN, CANCELLED, EARLY, UNANSWERED, RunSoFar
+from .run_so_far import RunSoFar
+from .tallies import AGAIN, CANCELLED, EARLY, NO_REAL, UNANSWERED
 
 NO_ANSWER = ("ended by an error", CANCELLED, UNANSWERED)
 """The ends of a request without an answer."""
@@ -127,8 +128,6 @@ class _Writer(Advice):
         answered = requests.get("answered", 0) + requests.get(AGAIN, 0)
         if answered == number and not self._run.finish and self._state == "cut off":
             return "Cut off", "inexact"
-        if answered == number and self._run.void:
-            return "No real answer", "bad"
         if answered == number:
             is_whole = self._origin is None
             return ("Answered", "good") if is_whole else ("Incomplete answer", "bad")
@@ -140,7 +139,8 @@ class _Writer(Advice):
         grade: Grade = "inexact" if is_asked else "bad"
         if number > 1:
             return f"{answered:,} of {number:,} answered", grade
-        ends = {EARLY: "Early answer", "answered in part": "Partial answer", CANCELLED: "Cancelled"}
+        ends = {EARLY: "Early answer", NO_REAL: "No real answer",
+                "answered in part": "Partial answer", CANCELLED: "Cancelled"}  # fmt: skip
         default = "Cut off" if self._state == "cut off" and not self._run.finish else "No answer"
         return next((ends[state] for state in ends if state in requests), default), grade
 
@@ -267,8 +267,9 @@ class _Writer(Advice):
             return f"It is not valid: {self._score.get('reason') or 'no reason is given'}."
         is_many = self._session and self._run.counts["requests"] > 1
         it = "they are" if is_many else "it is"
-        unchecked = "" if self._origin else f"No one outside the team checked whether {it} right."
-        return str(self._score.get("says") or ("" if self._run.void else unchecked))
+        is_told = self._origin or self._score or self._run.void
+        unchecked = "" if is_told else f"No one outside the team checked whether {it} right."
+        return str(self._score.get("says") or unchecked)
 
     def _requests(self) -> str:
         requests, states = self._run.counts["requests"], self._run.requests

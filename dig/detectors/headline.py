@@ -248,6 +248,20 @@ def answered_by(graph: InteractionGraph, answer: str) -> list[str]:
     return graph.source_ids(union([graph.sources_of(e) for w in turns for e in h.inputs(w)]))
 
 
+def is_unanswered(graph: InteractionGraph, request: str) -> bool:
+    """Whether the graph knows an event from outside, and no answer to it."""
+    sources = graph.sources_about({"event": request})
+    return bool(sources and graph.problems.unanswered_sources(sources))
+
+
+def only_waited(graph: InteractionGraph | None, end: End) -> bool:
+    """Whether a cancelled turn only waited for a failed or cancelled turn."""
+    h = graph.history if graph is not None else None
+    numbers = [] if h is None else [h.event(fate.event) for fate in end.fates]
+    makers = [h.generator[n] for n in numbers if h is not None and n is not None]
+    return any(v >= 0 and h is not None and h.failed[v] for v in makers)
+
+
 def never_started(
     graph: InteractionGraph, sources: RangeSet | None, taken_back: Mapping[str, str]
 ) -> list[str]:

@@ -31,12 +31,21 @@ from .describe import (
     worth,
 )
 from .finding import Finding, is_rivals, responsible_agents
-from .headline import Headline, Headlines, answered_by, is_framework_node, worst
+from .headline import (
+    Headline,
+    Headlines,
+    answered_by,
+    is_framework_node,
+    is_unanswered,
+    only_waited,
+    worst,
+)
 from .holders import find_keeper, list_holders
 from .mended import CONSUMED
 from .message_words import goal_text
+from .patterns.repeats import content_of
 from .spending_limits import limit_text
-from .tallies import Errors, FailedTurns, LateTurns, PatternTally, Tallies
+from .tallies import Errors, FailedTurns, LateTurns, PatternTally, Tallies, count_by_end
 
 MOST_AGENTS = 1_000
 MOST_ANSWERS = 1_000
@@ -128,6 +137,7 @@ class RunSoFar:
         # By turn that used nothing the inputs that nobody has used since; and the other way round.
         self._unused, self._unused_by = dict[str, set[str]](), dict[str, list[str]]()
         self._erred: set[str] = set()  # requests that ended by an error
+        self._again = set[str]()  # failed ones without an answer that were asked again
         self._remembered: set[str] = set()  # those behind the latest answer by memory alone
         self._early: set[str] = set()  # answers that lack work
         self._void: dict[str, str] = {}  # answers that are none, with the reason
@@ -217,6 +227,7 @@ class RunSoFar:
             self._number = self._count_answered(record.event)
             self.counts[self._failed.pop(record.event, "answered")] += self._number
             self.counts["early"] += self.is_early * self._number
+            self.counts["void"] += self._number * (self.void != "" and not self.is_early)
             self._accept(record.event)
             self._early.discard(record.event)
             for answers in (self._early, self._failed, self._void):
@@ -252,22 +263,32 @@ class RunSoFar:
         if graph is None or self.run is None:
             return
         is_session = self.run.session
-        answered = answered_by(graph, answer) if is_session and self._failing else []
+        is_followed = is_session and (self._failing or self._again)
+        answered = {*answered_by(graph, answer)} if is_followed else set[str]()
+        late = {r for r in answered & self._again if not is_unanswered(graph, r)}
+        self._again -= late
+        self.counts["again"] -= len(late - self._remembered)  # they count as answered now
         if not self.is_early:
             self._worse &= {*CONSUMED, "STALL"}
-        for request in [*self._failing] if not is_session else {*answered} - self._remembered:
+        answered = {*self._failing} if not is_session else answered - self._remembered
+        for request in answered:
             self._failing.pop(request, None)
-            self._forgive(request)
+        for request in answered:
+            self._forgive(graph, request)
         if lacks is not None or not is_session:
             self._lacks = lacks
 
-    def _forgive(self, request: str) -> None:
+    def _forgive(self, graph: InteractionGraph, request: str) -> None:
         """Forget the failures of requests with the words of a request that was answered."""
         asked = self.message(request)
-        for failing in [*self._failing] if asked else ():
+        # Words that are not recorded, or not as a whole, are never taken for equal.
+        is_known = asked is not None and content_of(asked.payload) is not None
+        for failing in [*self._failing] if is_known else ():
             failed = self.message(failing)
             if asked and failed and (failed.payload, failed.to) == (asked.payload, asked.to):
                 del self._failing[failing]
+                if is_unanswered(graph, failing) and len(self._again) < MOST_ANSWERS:
+                    self._again.add(failing)
                 self.counts["again"] += 1
                 self.counts["failed"] -= failing in self._erred | self._remembered
 
@@ -317,6 +338,7 @@ class RunSoFar:
             self.counts["partial"] += self._number
             # It is partial for a reason that is known, so it does not count as early.
             self.counts["early"] -= self.is_early * self._number
+            self.counts["void"] -= self._number * (self.void != "" and not self.is_early)
             self.is_early = False
 
     def _start(self, record: records.Start) -> None:
@@ -357,7 +379,8 @@ class RunSoFar:
             if fate.fate == "reroute":
                 if agent in self.agents:
                     self.handed_on[agent] += 1
-                    self.handed_by |= dict.fromkeys(fate.to[:1], (agent, record))
+                    for taker in {records.base_name(to) for to in fate.to[:1]} & self.agents.keys():
+                        self.handed_by[taker] = agent, record
             elif fate.fate == "consume" and self._unused_by:
                 for activation in self._unused_by.pop(fate.event, ()):
                     self._unused.get(activation, set()).discard(fate.event)
@@ -371,7 +394,7 @@ class RunSoFar:
         if record.error is not None:
             self.headlines.look(record)
             if record.cancelled:
-                if agent in self.agents and not self._only_waited(record):
+                if agent in self.agents and not only_waited(self.graph, record):
                     self._call_off(agent, record, start)
             elif record.because is None:
                 self._fail(agent, record, start)
@@ -390,13 +413,6 @@ class RunSoFar:
         callers = (self.senders.get(m.event) for m in inputs if m.type != records.HANDOFF)
         self.callers[agent] = dict.fromkeys(a for a in callers if a and a != agent)
         self._remember_inputs(record.activation)
-
-    def _only_waited(self, record: records.End) -> bool:
-        """Whether a turn only waited for a failed or cancelled turn."""
-        h = self.graph.history if self.graph is not None else None
-        numbers = [] if h is None else [h.event(fate.event) for fate in record.fates]
-        makers = [h.generator[n] for n in numbers if h is not None and n is not None]
-        return any(v >= 0 and h is not None and h.failed[v] for v in makers)
 
     def _fail(self, agent: str, record: records.End, start: records.Start | None) -> None:
         """Count a failed turn; the first is kept."""
@@ -564,26 +580,9 @@ class RunSoFar:
     @property
     def requests(self) -> dict[str, int]:
         """The number of a session's requests by end; empty for another run."""
-        if not (self.run and self.run.session):
-            return {}
-        counts = self.counts
-        early, partial = counts["early"], counts["partial"]
-        again = counts["again"]
-        ended = counts["answered"] + counts["failed"] + counts["cancelled"] + again
-        states = {
-            "answered": counts["answered"] - early - partial,
-            EARLY: early,
-            "answered in part": partial,
-            AGAIN: again,
-            "ended by an error": counts["failed"],
-            CANCELLED: counts["cancelled"],
-            UNANSWERED: max(0, counts["requests"] - ended),
-        }
-        return {state: number for state, number in states.items() if number}
+        return count_by_end(self.counts) if self.run and self.run.session else {}
 
 
-EARLY, CANCELLED = "answered too early", "cancelled by the caller"
-UNANSWERED, AGAIN = "left without an answer", "asked again after a failure"
 _LOOKS: Mapping[type, Any] = {
     records.Run: RunSoFar._begin,
     records.Emit: RunSoFar._emit,

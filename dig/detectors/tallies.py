@@ -16,6 +16,9 @@ from .finding import Finding
 from .holders import Holder
 from .mended import Mending
 
+EARLY, CANCELLED = "answered too early", "cancelled by the caller"
+NO_REAL = "answered by what is no answer"
+UNANSWERED, AGAIN = "left without an answer", "asked again after a failure"
 MOST_ERRORS = 1_000  # whose mending is followed
 
 
@@ -125,3 +128,20 @@ class Errors:
         """The number of unmended errors; ``None``: there are more than are followed."""
         mended = self.mending.mended.count(True)
         return None if self.number > MOST_ERRORS else self.number - mended
+
+
+def count_by_end(counts: Counter[str]) -> dict[str, int]:
+    """The number of a session's requests by end, from the counts of a run so far."""
+    early, partial, again = counts["early"], counts["partial"], counts["again"]
+    ended = counts["answered"] + counts["failed"] + counts["cancelled"] + again
+    states = {
+        "answered": counts["answered"] - early - partial - counts["void"],
+        EARLY: early,
+        NO_REAL: counts["void"],
+        "answered in part": partial,
+        AGAIN: again,
+        "ended by an error": counts["failed"],
+        CANCELLED: counts["cancelled"],
+        UNANSWERED: max(0, counts["requests"] - ended),
+    }
+    return {state: number for state, number in states.items() if number}

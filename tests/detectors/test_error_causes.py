@@ -39,7 +39,8 @@ def test_the_errors_of_clients_are_read(error: str, says: str) -> None:
     [
         "ValueError: could not convert string to float: '4,20'",
         "ValueError: 429th row is empty", "KeyError: 'item 503'", "PermissionError: /etc/shadow",
-        "ValueError: a bill of 500 EUR", "",
+        "ValueError: a bill of 500 EUR", "ValueError: 500 is no size", "KeyError: 'api_key'",
+        "TypeError: overloaded f", "RuntimeError: unreachable", "",
     ],
 )  # fmt: skip
 def test_an_error_of_the_agent_itself_has_no_such_cause(error: str) -> None:
@@ -52,3 +53,9 @@ def test_the_remedy_names_the_wait_and_the_agent() -> None:
     assert cause is not None
     assert cause.remedy == "Wait 38 s, then ask again, or let `facts` wait and try again by itself"
     assert cause.lasting == "let `facts` send fewer requests, or wait longer between its tries"
+
+
+@pytest.mark.parametrize("words", ["retry 3 of 5", "waiting for 3 workers"])
+def test_other_numbers_are_no_wait(words: str) -> None:
+    cause = cause_of(f"RateLimited: 429: {words}", "facts")
+    assert cause is not None and cause.remedy.startswith("Ask again")

@@ -318,3 +318,97 @@ def test_a_monitor_that_was_to_heal_did_not_only_watch() -> None:
     says = [five_answers(follow(rows), can_heal=can_heal).monitor for can_heal in (True, False)]
     assert says[0].startswith("It was ready to heal")
     assert says[1].startswith("It watched only")
+
+
+def asked_again(words: object, late: bool) -> list[Row]:
+    """A request fails, one with equal words has an answer, and later maybe the first one, too."""
+    fails = failing.request_failed(1, "timeout", "p")
+    rows = trace(
+        [*arrive(0, "p", None, "a"), start(0, "v", "a", "p"), *fails, *arrive(2, "q", None, "b")],
+        [*turn(2, "w", "b", "f", q="consume"), final(2, "f", "w"), deliver(2, "f", None)],
+        [end(3, "v", "g", p="consume"), final(3, "g", "v"), deliver(3, "g", None)] * late,
+        session=True,
+    )
+    said = {"payload": words, "to": ["a", "b"]}
+    return [one | said if one.get("event") in ("p", "q") and "type" in one else one for one in rows]
+
+
+@pytest.mark.parametrize("words", [None, {"$cut": "0a1b"}])
+def test_a_failure_is_not_made_good_by_words_that_are_not_recorded(words: object) -> None:
+    """A trace without contents does not tell which requests are the same."""
+    assert follow(asked_again(words, late=False)).counts["again"] == 0
+
+
+def test_a_request_that_was_asked_again_counts_once_when_it_is_answered_after_all() -> None:
+    so_far = follow(asked_again("Where?", late=False))
+    assert so_far.requests == {"answered": 1, "asked again after a failure": 1}
+    so_far = follow(asked_again("Where?", late=True))
+    assert so_far.requests == {"answered": 2}
+    assert five_answers(so_far).verdict == "Answered"
+
+
+def test_a_message_that_was_put_off_is_not_unread() -> None:
+    rows = trace(
+        [*arrive(0, "p", None, "a"), *turn(0, "u", "a", "x y", p="consume")],
+        [
+            emit(0, "x", "u", "a"),
+            emit(0, "y", "u", "a"),
+            deliver(0, "x", "a"),
+            deliver(0, "y", "a"),
+        ],
+        [start(1, "v", "a", "x y"), end(2, "v", "f", x="consume", y="delay"), final(2, "f", "v")],
+        [deliver(2, "f", None), row(3, "finish", outcome="submitted")],
+    )
+    tally = follow(rows).raised["error"]["ET"]
+    assert tally.plain.endswith("while 1 message was still in front of a")
+    assert not tally.unread
+
+
+def test_handovers_are_kept_for_agents_of_the_team_alone() -> None:
+    """An instance counts as its agent; a name that nobody has would be kept for ever."""
+    rows = trace(
+        arrive(0, "p", None, "a"), arrive(0, "q", None, "a"),
+        [row(1, "join", agent="b#2"), start(1, "v", "a", "p q")],
+        row(2, "end", activation="v", outputs=[], fates=[
+            {"event": "p", "fate": "reroute", "to": ["nobody"]},
+            {"event": "q", "fate": "reroute", "to": ["b#2"]},
+        ]),
+        session=True,
+    )  # fmt: skip
+    assert [*follow(rows).handed_by] == ["b"]
+
+
+def test_a_session_counts_the_answers_that_are_none() -> None:
+    """Whether such an answer is the latest one or not."""
+    for payloads in (("Yes.", ""), ("", "Yes.")):
+        rows = trace(
+            *(
+                [*arrive(ts, f"p{ts}", None, "a"), start(ts, f"v{ts}", "a", f"p{ts}"),
+                 end(ts, f"v{ts}", f"f{ts}", **{f"p{ts}": "consume"}),
+                 final(ts, f"f{ts}", f"v{ts}") | {"payload": payload}, deliver(ts, f"f{ts}", None)]
+                for ts, payload in enumerate(payloads)
+            ),
+            session=True,
+        )  # fmt: skip
+        answers = five_answers(follow(rows))
+        assert (answers.verdict, answers.grade) == ("1 of 2 answered", "bad")
+        assert "1 was answered and 1 was answered by what is no answer" in answers.ended
+
+
+def test_a_score_without_words_was_a_check_all_the_same() -> None:
+    rows = trace(
+        [*arrive(0, "p", None, "a"), start(0, "v", "a", "p"), end(1, "v", "f", p="consume")],
+        [final(1, "f", "v"), deliver(1, "f", None), row(2, "finish", outcome="submitted")],
+    )
+    answers = five_answers(follow(rows), score={"valid": True, "rmse": 1.0, "complete": True})
+    assert answers.headline.startswith("Wrong answer") and "checked" not in answers.ended
+
+
+def test_a_sum_without_bound_of_a_foreign_monitor_is_left_out() -> None:
+    detail = {"stage": "stopped", "limit": "tokens", "most": 5, "spent": 10**400}
+    rows = trace(
+        [*arrive(0, "p", None, "a"), row(1, "incident", what="budget", detail=detail)],
+        row(2, "finish", outcome="stopped"),
+    )
+    answers = five_answers(follow(rows))
+    assert answers.wrong and all(len(step.says) < 200 for step in answers.wrong)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
+
 from dig.adapters.nats.envelopes import read_activation
-from dig.adapters.nats.names import KIND, TRACEPARENT, VERSION, V, child_context
+from dig.adapters.nats.names import KIND, TRACEPARENT, VERSION, V, agent_in, child_context, token_of
 from dig.adapters.nats.session import HeldSession, Notes, Terms
 from dig.graph.chain import SealedLines
 from dig.graph.records import Record
@@ -55,3 +57,14 @@ def test_answers_to_problems_with_the_same_context_are_all_kept() -> None:
         notes._keep(t, {"problems": [], "asked": ["a context"], "error": "busy"})
     assert [release.t for release in notes.answers.values()] == [3, 5]
     assert [release.t for release in notes.by_context.values()] == [5]
+
+
+@pytest.mark.parametrize(
+    ("beat", "agent"), [(b"bob#2", "bob#2"), (b"", ""), (b"bob", ""), (b"bob\xff2", ""),
+                        (b"x" * 1_000_000, "")],
+)  # fmt: skip
+def test_a_heartbeat_counts_for_the_agent_of_its_subject(beat: bytes, agent: str) -> None:
+    """Anything may be sent there; a name that is too long is not remembered."""
+    before = token_of.cache_info().currsize
+    assert agent_in("bob=232", beat) == agent
+    assert token_of.cache_info().currsize <= before + (len(beat) < 10)

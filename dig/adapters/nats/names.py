@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import time
+from contextlib import suppress
 from functools import lru_cache
 
 from dig.errors import SettingsError
@@ -64,6 +65,16 @@ def token_of(agent: str) -> str:
         chr(byte) if byte in _PLAIN and not (is_ours and at == 0) else f"={byte:02X}"
         for at, byte in enumerate(data)
     )
+
+
+def agent_in(token: str, beat: bytes) -> str:
+    """The agent that a heartbeat names; empty: it is not the agent of the subject's token."""
+    if not 0 < len(beat) <= len(token):  # a token has at least a letter for each byte
+        return ""
+    with suppress(UnicodeDecodeError):
+        agent = beat.decode("utf-8", "surrogatepass")
+        return agent if token_of(agent) == token else ""
+    return ""
 
 
 def journal_headers(epoch: int, t: int, cursor: int, last: int) -> dict[str, str]:

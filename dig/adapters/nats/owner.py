@@ -26,7 +26,16 @@ from dig.errors import FencedError, WrongSequenceError
 from .connection import ANSWER_S, Connection, GaplessReader, Message, number, sequence_of
 from .envelopes import Release
 from .figures import SessionFigures
-from .names import LAST, LAST_IN_SUBJECT, MSG_ID, Subjects, journal_headers, token_in, token_of
+from .names import (
+    LAST,
+    LAST_IN_SUBJECT,
+    MSG_ID,
+    Subjects,
+    agent_in,
+    journal_headers,
+    token_in,
+    token_of,
+)
 from .ownership import Lease
 from .session import DISCONNECTED, HeldSession, RequestLines
 from .streams import MIB, Storage, make_inbox
@@ -175,8 +184,7 @@ class Owner:
     # --- signals ---
 
     async def _beat(self, message: Msg) -> None:
-        agent = message.data.decode("utf-8", "surrogatepass")
-        if agent and token_of(agent) == token_in(message.subject):
+        if agent := agent_in(token_in(message.subject), message.data):
             self._beats.add(agent)
         if self._raw.puller is not None:
             self._raw.puller.nudge()

@@ -20,7 +20,8 @@ from dig.detectors.mended import Mending
 from dig.detectors.policy import Policy, apply_policy
 from dig.detectors.protocols import Detector
 from dig.detectors.rings import rings_without_answer
-from dig.detectors.run_so_far import UNANSWERED, RunSoFar
+from dig.detectors.run_so_far import RunSoFar
+from dig.detectors.tallies import UNANSWERED
 from dig.detectors.team_usual import TeamUsual
 from dig.detectors.watch import DISABLED, Watch
 from dig.errors import TraceError
