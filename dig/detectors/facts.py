@@ -271,6 +271,7 @@ class FactList(AnswerFacts):
                     number = self._run.handed_on[agent] or number
                 times = f" {number:,} times" if number > 1 else ""
                 deed = f"{role}{times}{self._fault(agent, tally.us)}"
+                deed += self._answer_basis * (pattern == "VOID" and bool(self._run.void))
                 if not role.startswith("waits"):
                     # To be the last at work is no fault.
                     part: Role = "effect" if pattern == "MC" else "cause"

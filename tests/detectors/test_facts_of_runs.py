@@ -412,3 +412,17 @@ def test_a_sum_without_bound_of_a_foreign_monitor_is_left_out() -> None:
     )
     answers = five_answers(follow(rows))
     assert answers.wrong and all(len(step.says) < 200 for step in answers.wrong)
+
+
+def test_an_empty_answer_is_told_with_what_its_author_was_given() -> None:
+    """The work may well be done, and lie in that message."""
+    given = emit(1, "q", "u", "b") | {"payload": "15 weeks"}
+    rows = trace(
+        [*arrive(0, "p", None, "a"), *turn(0, "u", "a", "q", p="consume"), given],
+        [deliver(1, "q", "b"), *turn(2, "v", "b", "f", q="consume")],
+        [final(2, "f", "v") | {"payload": ""}, deliver(2, "f", None)],
+        row(3, "finish", outcome="submitted"),
+    )
+    (agent,) = five_answers(follow(rows)).who
+    assert (agent.agent, agent.is_at_fault) == ("b", True)
+    assert agent.says == "submitted what is no answer (on “15 weeks” from `a`)"
