@@ -333,6 +333,11 @@ class Advice(FactList):
         if agent := self._slowest:
             says = f"Raise {setting}, or make `{name(agent)}` quicker; its longest turn"
             return says, _show(run.longest[agent][1])
+        author = self._speaker(run.answer)
+        spoken = self._last_words([agent for agent in self._team if agent != author])
+        if self._spent_kind == "turns" and spoken and (agent := self._speaker(spoken)):
+            says = f"Raise {setting}, or see why `{name(agent)}` said {self._words_of(agent)}"
+            return says, _show(spoken.event)
         for agent in self._by_cost[:1]:
             if agent in run.dearest:
                 says = f"Raise {setting}, or see why `{name(agent)}` needed most; its dearest turn"

@@ -200,8 +200,11 @@ class AnswerFacts:
     def _author(self) -> Emit | None:
         """The message of an agent that is the answer: a framework's node only passes it on."""
         answer = self._run.answer
-        equal = (m for m in reversed(self._run.messages) if answer and m.payload == answer.payload)
-        return next((message for message in equal if self._speaker(message) in self._team), None)
+        spoken = [m for m in reversed(self._run.messages) if self._speaker(m) in self._team]
+        equal = (m for m in spoken if answer and m.payload == answer.payload)
+        # A node may put the words of the latest agent into a form of its own.
+        is_passed_on = is_framework_node(self._speaker(answer))
+        return next(equal, spoken[0] if spoken and is_passed_on else None)
 
     @property
     def _answer_basis(self) -> str:

@@ -79,7 +79,7 @@ _CAUSES = {
         "give {agent} more time, or let it try again",
     ),
     ("connectionerror", "connecterror", "connection refused", "connection reset",
-     "is unreachable"): (
+     "connection attempts failed", "network communication error", "is unreachable"): (
         "a server could not be reached", "See whether {agent} can reach its server, then ask again",
         "see whether {agent} can reach its server",
     ),

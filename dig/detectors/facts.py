@@ -396,8 +396,9 @@ class FactList(AnswerFacts):
             is_spoken = origin.activation or self._rings or limited
             says += "" if is_spoken else self._said_last()
             yield RunFact("end", says=says, us=origin.us, t=origin.t)
-        if origin and origin.stage == "answer" and (author := self._speaker(self._run.answer)):
-            yield RunFact("answered", author, "answered all the same", role="effect")
+        author = self._author or self._run.answer
+        if origin and origin.stage == "answer" and (speaker := self._speaker(author)):
+            yield RunFact("answered", speaker, "answered all the same", role="effect")
 
     def _find_waits(self) -> Iterator[RunFact]:
         """The waits for a person to the end, or to the end of the request."""

@@ -26,6 +26,7 @@ LIMITED, OVERLOADED = "limited the number of requests", "was overloaded"
         ("TimeoutError: tides.example did not answer within 0.4 s", "did not answer in time"),
         ("APIConnectionError: Connection error.", "could not be reached"),
         ("ConnectError: All connection attempts failed", "could not be reached"),
+        ("A2AClientError: Network communication error: no route", "could not be reached"),
         ("OutputGuardrailTripwireTriggered: Guardrail Prices triggered", "a guardrail refused it"),
     ],
 )
