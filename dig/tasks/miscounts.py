@@ -72,7 +72,7 @@ class Miscounts:
             theirs = self._parts.about(self._parts.run.events[other])
             if other in self._total and not difference(theirs, about):
                 by_parts[theirs].append(other)
-        self._inherited[event.id] = []
+        inherited, refused = list[str](), list[str]()
         # Small errors are hidden by large ones, so these are taken out of the sum first.
         for theirs, others in sorted(
             by_parts.items(), key=lambda item: -max(_size(self._total[o]) for o in item[1])
@@ -85,7 +85,19 @@ class Miscounts:
             nearest = min(used or others, key=lambda other: _size(rests[other]))
             if _size(rests[nearest]) < _size(errors):
                 errors = rests[nearest]
-                self._inherited[event.id].append(nearest)
+                inherited.append(nearest)
+            else:
+                refused.append(nearest)
+        # Errors that cancel each other out shrink the sum only together.
+        used = [o for o in refused if event.by in self._parts.run.events[o].consumed_by]
+        for others in (used, *([other] for other in refused)):
+            rest = errors
+            for other in others if {*others}.isdisjoint(inherited) else ():
+                rest = _subtract(rest, self._total[other])
+            if _size(rest) < _size(errors):
+                errors = rest
+                inherited += others
+        self._inherited[event.id] = inherited
         self._own[event.id] = errors, own
         counters = {
             theirs: [self._parts.run.events[other].agent or "" for other in reversed(solutions)]

@@ -61,6 +61,11 @@ def mistakes(
             {"a": "left out 3 of 10 elements",
              "b": "misread 1 of 10 elements"},
         ),
+        # Each error alone is as large as the errors of both, which cancel in part.
+        (
+            FIRST | {"9": 1, "5": 5}, SECOND | {"9": 4, "4": 0}, WHOLE | {"5": 6, "4": 0},
+            {"a": "misread 2 of 10 elements", "b": "misread 2 of 10 elements"},
+        ),
         # What is misread counts beside what is left out: 5 of 10 are more than 4.
         (
             FIRST | {"9": 0, "8": 0, "5": 5}, SECOND | {"0": 0, "4": 0},
