@@ -408,9 +408,7 @@ class RunSoFar:
         self.began.pop(agent, None)
         if start is not None:
             self.began[agent] = start.us
-        inputs = filter(None, (self.message(fate.event) for fate in record.fates))
-        # An agent that handed over does not wait.
-        callers = (self.senders.get(m.event) for m in inputs if m.type != records.HANDOFF)
+        callers = (self.senders.get(fate.event) for fate in record.fates)
         self.callers[agent] = dict.fromkeys(a for a in callers if a and a != agent)
         self._remember_inputs(record.activation)
 
