@@ -9,7 +9,7 @@
 - `run_so_far`, `five_answers`: a run as far as it was followed, and the five answers about it;
   `tallies`: what the former sums up;
 - `headline`, `mended`: the sentence about a failed request, and mended findings;
-  `answers`: these as data; `answer_facts`: what they have in common; `facts`: the list of causes
+  `answers`: these as data; `answer_facts`: what they have in common; `run_facts`: the causes
   and effects that they are taken from; `advice`: the last two.
   `rings`: rings of agents;
   `holders`: agents with work in front of them where nothing moves.

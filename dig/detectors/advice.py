@@ -14,9 +14,9 @@ from dig.graph.words import MOST_NAMED, REMARK, action_text, actions_text, momen
 from .answers import Grade
 from .describe import pattern_title
 from .error_causes import cause_of
-from .facts import MOST_SPENT, FactList
 from .headline import MODEL_CALLS, acting_agent, list_agents
 from .rings import LOOPS
+from .run_facts import MOST_SPENT, FactList
 from .tallies import FailedTurns
 
 Step = tuple[str, str]

@@ -12,8 +12,8 @@ import pytest
 from dig.cli.run import disturbing
 from dig.detectors import standard
 from dig.detectors.answers import FiveAnswers
-from dig.detectors.facts import PUT_IN
 from dig.detectors.five_answers import five_answers
+from dig.detectors.run_facts import PUT_IN
 from dig.detectors.run_so_far import RunSoFar
 from dig.detectors.watch import Watch
 from dig.show.runs.summary import read_beside
