@@ -218,13 +218,6 @@ class AnswerFacts:
         words = self._quoted(before[-1].payload) if speaker in {*self._team} - {agent} else ""
         return f" (on {words} from `{name(speaker)}`)" if words else ""
 
-    def _solved_again(self, agent: str, failed: FailedTurns) -> bool:
-        """Whether the agent of a failed turn did the work itself later."""
-        h = self._run.graph.history if self._run.graph is not None else None
-        n = h.event(failed.input.event) if h is not None and failed.input else None
-        turns = h.solvers(n) if h is not None and n is not None else []
-        return h is not None and any(base_name(h.agent(v)) == agent for v in turns[-1:])
-
     @property
     def _resumed(self) -> Ring | None:
         """The ring at a limit with an agent that went round several times in one turn."""

@@ -294,7 +294,9 @@ class _Writer(Advice):
                 return f"{is_open}{text[0].lower() if is_open else text[0]}{text[1:]}"
             if number == requests:
                 return f"{'Both' if requests == 2 else f'All {requests:,}'} requests were {end}."
-            words = self._open_requests() if state == UNANSWERED else ""
+            # A session that was ended may have let go of them.
+            is_open = state == UNANSWERED and self._run.finish is None
+            words = self._open_requests() if is_open else ""
             parts.append(f"{number:,} {'was' if number == 1 else 'were'} {end}{words}")
         if not parts:
             return "There was no request."

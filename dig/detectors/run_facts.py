@@ -205,8 +205,6 @@ class FactList(AnswerFacts):
             says += f", and {holder.says}" if holder else ""
             is_whole = agent in self._recovered
             on = "; its work went on" if is_whole else ""
-            if is_whole and self._solved_again(agent, failed):
-                on = "; a later try did the work"
             yield RunFact(
                 "error", agent, f"{deed}{why}{on}", says + on, failed.us, failed.t,
                 failed.activation, "harmless" if is_whole else "cause",

@@ -489,7 +489,8 @@ class RunSoFar:
             lists = evidence.get("unresolved"), evidence.get("uncovered")
             tally.unread = count_unread(graph, event, lists[0])[1]
             tally.plain += missing_text(graph, event, *lists)
-        elif pattern == "MC":
+        elif pattern == "MC" and self.run is not None and not self.run.session:
+            # A session may have let go of the turns before.
             tally.keeper = find_keeper(graph, subject, self.silent)
         elif pattern == "OE" and (loss := loss_text(graph, event)):
             tally.loss, tally.us = loss, graph.event(event).us_lost

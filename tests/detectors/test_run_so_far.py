@@ -348,8 +348,8 @@ def test_what_failed_on_the_way_is_not_the_cause_of_a_wrong_count(tmp_path: Path
     path = store(tmp_path / "m.dig.jsonl", accepted(start(0, "u", "a", "p"), bad))
     headline = verdict(path, score=WRONG).headline
     assert headline == (
-        "Wrong answer after 2.0 s. Of 9, 3 are wrong. Besides, `a` failed 1 of 2 turns; a later "
-        "try did the work."
+        "Wrong answer after 2.0 s. Of 9, 3 are wrong. Besides, `a` failed 1 of 2 turns; its work "
+        "went on."
     )
 
 
@@ -452,7 +452,7 @@ def test_the_next_step_about_a_wrong_count_is_its_cause(tmp_path: Path) -> None:
     assert answers.command == "digmon why RUN --good score.rmse==0"
     (agent,) = answers.who
     assert (agent.says, agent.is_at_fault) == (
-        "failed 1 of 2 turns; a later try did the work",
+        "failed 1 of 2 turns; its work went on",
         False,
     )
 
