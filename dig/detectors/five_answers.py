@@ -295,8 +295,8 @@ class _Writer(Advice):
             if number == requests:
                 return f"{'Both' if requests == 2 else f'All {requests:,}'} requests were {end}."
             # A session that was ended may have let go of them.
-            is_open = state == UNANSWERED and self._run.finish is None
-            words = self._open_requests() if is_open else ""
+            is_kept = state == UNANSWERED and self._run.finish is None
+            words = self._open_requests() if is_kept else ""
             parts.append(f"{number:,} {'was' if number == 1 else 'were'} {end}{words}")
         if not parts:
             return "There was no request."
