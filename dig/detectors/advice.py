@@ -20,7 +20,7 @@ from .run_facts import MOST_SPENT, FactList
 from .tallies import FailedTurns
 
 Step = tuple[str, str]
-"""What to do, and a command."""
+"""A thing to do, and a command."""
 
 UNSEEN = "because agents miscounted, which the monitor cannot see"
 

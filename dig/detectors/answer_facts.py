@@ -193,8 +193,9 @@ class AnswerFacts:
     def _answer_words(self) -> str:
         """The first words of the accepted answer, in quotes; empty: a score tells of the answer."""
         answer = self._run.answer
-        is_told = answer is None or self._score
-        return "" if is_told or answer is None else self._quoted(answer.payload, MOST_ANSWER)
+        if answer is None or self._score:
+            return ""
+        return self._quoted(answer.payload, MOST_ANSWER)
 
     @property
     def _author(self) -> Emit | None:
@@ -293,7 +294,7 @@ class AnswerFacts:
         """The agents with ended turns when a request failed; empty: none, or many."""
         run, callers = self._run, {*chain(*self._run.callers.values())}
         busy = {*run.failed, *run.at_work, *(holder.agent for holder in self._holders)}
-        # Who handed its work over waits for nobody.
+        # An agent that handed its work over waits for nobody.
         callers -= {
             a for a, end in run.latest.items() if all(f.fate == "consume" for f in end.fates)
         }

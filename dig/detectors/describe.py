@@ -248,23 +248,25 @@ def loss_text(graph: InteractionGraph, event: str, them: str = "") -> str:
     return f"{cut(agents, most=MOST_NAMED)} threw {them or work} away"
 
 
-def missing_text(graph: InteractionGraph, answer: str, unresolved: Any, uncovered: Any) -> str:
+def missing_text(
+    graph: InteractionGraph, submitter: str, open_work: Counter[str], unread: Counter[str],
+    uncovered: Any,
+) -> str:  # fmt: skip
     """The missing work of an answer: the place, or the agents; empty: none is missing.
 
     Args:
         graph: The graph of the run.
-        answer: The answer.
-        unresolved: The open work, as the evidence of ET has it.
-        uncovered: The work that is not open and not in the answer, likewise.
+        submitter: The agent of the answer.
+        open_work: The number of open messages in front of each agent.
+        unread: The number of unread messages in front of the submitter, by sender.
+        uncovered: The work that is not open and not in the answer, as the evidence of ET has it.
     """
-    if open_work := count_open(graph, unresolved):
-        submitter, unread = count_unread(graph, answer, unresolved)
-        open_work -= Counter({submitter: unread.total()})
-        elsewhere = f"{_still(open_work)} in front of {join_clauses([*open_work], MOST_NAMED)}"
-        own = f"{_still(unread)} unread in front of {submitter}"
-        senders = join_clauses([name(agent) for agent in unread if agent], MOST_NAMED)
-        own += f" (from {senders})" if senders else ""
-        return f", while {join_clauses([elsewhere] * bool(open_work) + [own] * bool(unread))}"
+    if open_work:
+        others = open_work - Counter({submitter: unread.total()})
+        elsewhere = f"{_still(others)} in front of {join_clauses([*others], MOST_NAMED)}"
+        agents = join_clauses([name(agent) for agent in unread if agent], MOST_NAMED)
+        own = f"{_still(unread)} unread in front of {submitter}{f' (from {agents})' * bool(agents)}"
+        return f", while {join_clauses([elsewhere] * bool(others) + [own] * bool(unread))}"
     ids = [*map(str, uncovered)] if isinstance(uncovered, Sequence) else []
     numbers = [n for event in ids if (n := graph.history.event(event)) is not None]
     agents = cut(_agents(filter(None, map(graph.history.sender, numbers))), most=MOST_NAMED)

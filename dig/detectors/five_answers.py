@@ -278,6 +278,8 @@ class _Writer(Advice):
             end = f"answered{_LACKING}" if state == EARLY else state
             if self._is_open and state == UNANSWERED:
                 end = "not answered yet"
+            if requests == 1 and self._run.void:
+                return self._no_real_answer("")
             if requests == 1:
                 partial = f": the team was {self._run.partial}" if self._run.partial else ""
                 if state.startswith("answered") and self._answer_words:
@@ -285,8 +287,6 @@ class _Writer(Advice):
                     by = f" by `{name(self._speaker(self._author))}`" if is_led else ""
                     answer = f"{self._answer_words}{self._answer_basis}"
                     partial += f"{by}{'. The answer' * bool(partial)}: {answer}"
-                if self._run.void:
-                    return self._no_real_answer("")
                 is_told = state not in NO_ANSWER or end == "not answered yet"
                 none = "The" if is_told else "There is no answer: the"
                 is_open = "It goes on: " if self._waiting else ""

@@ -79,7 +79,7 @@ def find_keeper(
         silent: The end of the latest turn that consumed and put nothing out, by agent.
     """
     h, about = graph.history, graph.activations_about(graph.sources_about(subject))
-    # What came out later was lost elsewhere.
+    # Work that was put out later was lost elsewhere.
     latest = max((h.t_end[v] for v in about if h.outputs(v)), default=-1)
     keepers = [
         Holder(agent, number, end, ())

@@ -239,7 +239,7 @@ class FactList(AnswerFacts):
 
     def _find_lying(self) -> Iterator[RunFact]:
         """The agents with work in front of them; some of them wait for others."""
-        # Who is in the middle of a turn has not left it lying.
+        # An agent in the middle of a turn has not left its work lying.
         for holder in [holder for holder in self._holders if holder.agent not in self._working]:
             end, agent = holder.end, holder.agent
             is_step = end and agent not in self._run.failed
@@ -287,12 +287,10 @@ class FactList(AnswerFacts):
         inputs = [e.id for a in self._activations() if a.id == tally.turn for e in a.inputs]
         messages = [message for event in inputs if (message := self._run.message(event))]
         words = self._quoted(messages[-1].payload) if messages else ""
-        last = f"{moment(self._run.us - start.us)} later, far longer than usual"
-        says = (
-            f"{name(agent)} began a turn{f' on {words}' * bool(words)}, and was still at it {last}"
-        )
-        deed = f"was still at work {last.replace('later', 'after it began')}"
-        says = f"{says}: {pattern_title('STALL')}"
+        length = moment(self._run.us - start.us)
+        says = f"{name(agent)} began a turn{f' on {words}' * bool(words)}, and was still at it "
+        says += f"{length} later, far longer than usual: {pattern_title('STALL')}"
+        deed = f"was still at work {length} after it began, far longer than usual"
         return RunFact("STALL", agent, deed, says, start.us, start.t, tally.turn)
 
     def _tally_text(self, pattern: str, tally: PatternTally, fault: str) -> str:
@@ -471,9 +469,9 @@ class FactList(AnswerFacts):
         """The first agents with a deed of a kind, and the number of further agents."""
         agents = [agent for agent in deeds if agent not in self._causing]
         most = max(1, MOST_NAMED - len(self._causing))  # a page shows no more rows
-        for agent in agents[:most]:
-            more = len(agents) - most if agent == agents[:most][-1] else 0
-            further = f", like {counted(more, 'more agent')}" if more > 0 else ""
+        for n, agent in enumerate(agents[:most], 1):
+            more = len(agents) - most if n == most else 0
+            further = f", like {counted(more, 'more agent')}" if more else ""
             yield RunFact("unfinished", agent, f"{deeds[agent]}{further}", role="effect")
 
     def _list_working(self) -> str:
@@ -549,7 +547,7 @@ class FactList(AnswerFacts):
     def _fault(self, agent: str, us: int) -> str:
         """A remark on the deed of an agent at a moment; empty: no fault."""
         moments = map(_act_us, self._injected.get(agent, ()))
-        # What follows on an act has a moment of its own, just behind.
+        # The effect of an act has a moment of its own, just behind.
         is_act = any(act is None or abs(act - us) <= SOON_US for act in moments)
         return PUT_IN if is_act else ""
 

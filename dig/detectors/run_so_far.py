@@ -482,13 +482,13 @@ class RunSoFar:
         subject = finding.subject if isinstance(finding.subject, Mapping) else {}
         event = str(subject.get("event"))
         if pattern == "ET":
-            tally.open_work = count_open(graph, evidence.get("unresolved"))
-            tally.losses = list_lost(graph, evidence.get("uncovered"))
+            unresolved, uncovered = evidence.get("unresolved"), evidence.get("uncovered")
+            tally.open_work = count_open(graph, unresolved)
+            tally.losses = list_lost(graph, uncovered)
             turns = reversed([*graph.running.values()])
             tally.at_work = {records.base_name(a.agent): a.us_start for a in turns}
-            lists = evidence.get("unresolved"), evidence.get("uncovered")
-            tally.unread = count_unread(graph, event, lists[0])[1]
-            tally.plain += missing_text(graph, event, *lists)
+            submitter, tally.unread = count_unread(graph, event, unresolved)
+            tally.plain += missing_text(graph, submitter, tally.open_work, tally.unread, uncovered)
         elif pattern == "MC" and self.run is not None and not self.run.session:
             # A session may have let go of the turns before.
             tally.keeper = find_keeper(graph, subject, self.silent)
